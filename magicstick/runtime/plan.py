@@ -1,0 +1,67 @@
+"""What a decision says should be true: the `Plan`, and the steps it is made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from magicstick.kube.kinds import Kind, ObjectKey
+
+Body = Mapping[str, Any]
+"""An object as the API takes it: apiVersion, kind, metadata, spec, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Make `body` true with server-side apply; nothing is sent when the cache shows it already is."""
+
+    kind: Kind
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create `body` unless an object of its name exists; an existing one is left entirely alone."""
+
+    kind: Kind
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete exactly the object with this uid; one that replaced it is not touched."""
+
+    kind: Kind
+    key: ObjectKey
+    uid: str
+
+
+Step = Apply | Create | Delete
+
+
+class Finalizer(StrEnum):
+    """What becomes of our finalizer on the primary object."""
+
+    KEEP = "keep"
+    ADD = "add"
+    """Before the first step. Never carried out on a dying object."""
+    REMOVE = "remove"
+    """After the last step. Nothing else is written afterwards, the status included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One decision.
+
+    `outcome` is a key of the reconciler's requeue table. `status` is the complete new status without
+    `conditions[].lastTransitionTime` where the status of a condition did not change (the writer
+    fills it in); None writes no status. Steps are carried out in order; after any write the
+    decision is asked again, so that a plan only ever speaks of the next steps, not of all.
+    """
+
+    outcome: str
+    steps: tuple[Step, ...] = ()
+    finalizer: Finalizer = Finalizer.KEEP
+    status: Mapping[str, Any] | None = None
+    log: Mapping[str, Any] = field(default_factory=dict)
+    """Extra fields for the one log line that is written when phase or reason changes."""

@@ -1,0 +1,91 @@
+"""What a reconciler declares and implements. The skeleton does everything else."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from magicstick.kube.errors import ApiError
+from magicstick.kube.kinds import Kind, ObjectKey
+from magicstick.kube.objects import View
+from magicstick.runtime.plan import Plan
+
+V = TypeVar("V", bound=View)
+Obs = TypeVar("Obs")
+
+
+def any_change(old: View | None, new: View | None) -> bool:
+    """The predicate that lets every change pass."""
+    return True
+
+
+def meaning_changed(old: View | None, new: View | None) -> bool:
+    """Passes creation, deletion, and changes of generation, labels, annotations or finalizers.
+
+    Changes of status alone do not pass: this is the predicate for a reconciler's own kind.
+    """
+    if old is None or new is None:
+        return True
+    a, b = old.metadata, new.metadata
+    return (
+        a.uid != b.uid
+        or a.generation != b.generation
+        or a.dying != b.dying
+        or a.finalizers != b.finalizers
+        or a.labels != b.labels
+        or a.annotations != b.annotations
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Edge(Generic[V]):
+    """A dependency of a reconciler on a kind: which change of it wakes which primary keys.
+
+    From the edges come the watches, the wake-ups, the RBAC rules and the dependency graph. `why` is
+    one sentence for people: what the reconciler learns from this kind.
+    """
+
+    kind: Kind
+    wakes: Callable[[V | None, V | None], Iterable[ObjectKey]]
+    why: str
+    changed: Callable[[V | None, V | None], bool] = any_change
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """The static facts of a reconciler.
+
+    `requeue_s` maps each outcome to the seconds after which the key is looked at again although
+    nothing happened (None: never). `writes` are the kinds that its plans may contain: RBAC is
+    derived from them and the skeleton refuses any other. `stalled` are the outcomes that only a
+    change by a person can end; they are not retried by back-off.
+    """
+
+    name: str
+    primary: Kind
+    edges: tuple[Edge[Any], ...]
+    requeue_s: Mapping[str, float | None]
+    writes: frozenset[Kind]
+    finalizer: str | None = None
+    workers: int = 16
+    coalesce_s: float = 0.0
+    """Shortest time between two passes over one key; the first pass of a burst is immediate."""
+
+
+class Reconciler(Protocol[Obs]):
+    """One kind's controller: declaration, observation, decision."""
+
+    @property
+    def declaration(self) -> Declaration: ...
+
+    async def observe(self, key: ObjectKey) -> Obs | None:
+        """Read the caches and return one frozen value; None when the primary object is gone."""
+        ...
+
+    def decide(self, observation: Obs, now: datetime) -> Plan:
+        """The pure decision: no clock, no I/O, and no exception for bad user input."""
+        ...
+
+    def decide_failure(self, observation: Obs, error: ApiError, now: datetime) -> Plan:
+        """What to report after a step failed with `error`: a plan without steps."""
+        ...
