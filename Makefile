@@ -1,0 +1,76 @@
+# Every target sets up what it needs: the virtual environment from hash-locked requirements, and
+# the control plane's programs, built once per version into a cache outside the repository.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+ARGS ?=
+export PYTHONDONTWRITEBYTECODE := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup dev test test-unit lint format crds reqs bench lock build clean clean-cache
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  make dev ONCE=1              until the appliance is Ready, then stop (exit 1 after a deadline)"
+	@echo "  make test ARGS='-k store'    only some tests"
+
+setup: $(STAMP) ## create the virtual environment
+
+$(STAMP): requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed, $(PYTHON) is older: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "setting up $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+dev: $(STAMP) ## start a real control plane, run the operator on it, show the appliance getting Ready
+	@$(BIN)/python -m hack.dev $(if $(ONCE),--once) $(ARGS)
+
+test: lint ## lint, then all tests, on a real control plane where they need one
+	@$(BIN)/python -m hack.devcluster build
+	@$(PYTEST) tests $(ARGS)
+	@$(BIN)/python -m hack.requirements --closed core,api,modules,deploy
+
+test-unit: $(STAMP) ## the tests that need no cluster (under a minute)
+	@$(PYTEST) tests -m "not cluster" $(ARGS)
+
+lint: $(STAMP) ## ruff, mypy --strict, import-linter
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(STAMP) ## format the code and mend what ruff can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+crds: $(STAMP) ## write manifests/crds, manifests/catalogs, schemas and the settings page from the code
+	@$(BIN)/python -m hack.generate
+
+reqs: $(STAMP) ## which requirements no test carries (ARGS=-v lists them)
+	@$(BIN)/python -m hack.requirements $(ARGS)
+
+bench: $(STAMP) ## measure latency, converge, cold start, scaling and memory beside their yardsticks
+	@$(BIN)/python -m hack.devcluster build
+	@$(BIN)/python -m hack.bench $(ARGS)
+
+build: $(STAMP) ## build the control plane's programs into the cache
+	@$(BIN)/python -m hack.devcluster build
+
+lock: $(STAMP) ## renew requirements*.txt from pyproject.toml
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	  pyproject.toml -o requirements.txt
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	  --extra dev pyproject.toml -c requirements.txt -o requirements-dev.txt
+
+clean: ## remove what the targets made in this folder
+	rm -rf $(VENV) .dev .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis bench-results dist
+
+clean-cache: ## remove the built programs as well
+	$(PYTHON) -m hack.devcluster clean
