@@ -1,4 +1,4 @@
-"""The base of our models, and the field types that several kinds share.
+"""The base of our models, and what several kinds share (spec: magicstick-api §1.4, §1.5).
 
 How a model states its schema (`structural` reads it off):
 
@@ -53,7 +53,7 @@ class Model(BaseModel):
 
 
 class ApplianceRef(Model):
-    """Which Appliance an object belongs to (spec: magicstick-api §1.5)."""
+    """Which Appliance an object belongs to."""
 
     name: str = APPLIANCE_NAME
     """Name of the Appliance."""
@@ -67,7 +67,7 @@ class ApplianceRef(Model):
 
 
 class Condition(Model):
-    """One aspect of an object's state (spec: magicstick-api §1.4)."""
+    """One aspect of an object's state."""
 
     type: str
     """The aspect, in CamelCase."""

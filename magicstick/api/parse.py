@@ -85,7 +85,7 @@ def _without(fields: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
 
 
 def _wanted(detail: ErrorDetails) -> str:
-    """pydantic's own sentence stands in for a kind of error that the table does not know."""
+    """Pydantic's own sentence stands in for a kind of error that the table does not know."""
     template = _WANTED.get(detail["type"])
     if template is None:
         return f"is refused: {detail['msg']}"

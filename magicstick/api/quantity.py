@@ -32,7 +32,7 @@ _KI: Final = 2**10
 _MI: Final = 2**20
 _TEN: Final = Fraction(10)
 _NANO: Final = 10**9
-_MAX_BINARY: Final = 2**63 - 1
+_MAX_BINARY: Final = Fraction(2**63 - 1)
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_SUFFIX: Final = {0: ""} | {power: suffix for suffix, power in _BINARY.items()}
@@ -135,8 +135,7 @@ def _checked_mi(mebibytes: int) -> int:
 
 def _binary(value: Fraction) -> Quantity:
     """The API server caps binary quantities, and only those."""
-    capped = max(-_MAX_BINARY, min(_MAX_BINARY, _round_to_nano(value)))
-    return Quantity(Fraction(capped), Format.BINARY)
+    return Quantity(max(-_MAX_BINARY, min(_MAX_BINARY, _round_to_nano(value))), Format.BINARY)
 
 
 def _round_to_nano(value: Fraction) -> Fraction:

@@ -42,7 +42,8 @@ NULLABLE: Final = Keywords({"nullable": True})
 """The API server stores null instead of dropping or refusing it."""
 
 REQUIRED: Final = Keywords({REQUIRED_KEYWORD: True})
-"""The API server asks for it, although readers get along without (objects older than the schema)."""
+"""The API server asks for it, although readers get along without (objects older than the schema): the
+default is theirs alone."""
 
 NOT_EMPTY: Final = Keywords({"minLength": 1})
 """The API server refuses the empty text, although readers get along with it."""
