@@ -1,9 +1,50 @@
 """Fixtures that every test may ask for."""
 
+from collections.abc import Generator, Iterator
+
 import pytest
+
+from hack.devcluster import CONTROL_PLANE, FULL, AuditUnavailableError, DevCluster
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-cluster", action="store_true", help="skip the tests that need a control plane")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Whatever asks for a cluster is marked so, which makes `-m "not cluster"` complete."""
+    for item in items:
+        names = set(getattr(item, "fixturenames", ()))
+        if names & {"control_plane", "cluster_full"}:
+            item.add_marker(pytest.mark.cluster)
+        if config.getoption("--no-cluster") and item.get_closest_marker("cluster"):
+            item.add_marker(pytest.mark.skip(reason="--no-cluster"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, bool | None, bool | None]:
+    """A test that reads the audit log is skipped on a cluster whose audit log is not ours."""
+    try:
+        return (yield)
+    except AuditUnavailableError as unavailable:
+        pytest.skip(str(unavailable))
 
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """All of the project runs on asyncio."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[DevCluster]:
+    """etcd and the API server: objects are stored and validated, no controller acts on them."""
+    with DevCluster.start(CONTROL_PLANE) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def cluster_full() -> Iterator[DevCluster]:
+    """Controllers, scheduler, kwok's kubelets and Flux's kustomize-controller as well; no nodes yet."""
+    with DevCluster.start(FULL) as cluster:
+        yield cluster

@@ -1,0 +1,154 @@
+"""The programs of the development cluster: where each comes from and how it is built.
+
+Versions stand in one place only, the `go.mod` files under `tools/`; checksums beside them in `go.sum`.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hack.devcluster.errors import BuildError
+
+TOOLS = Path(__file__).resolve().parent / "tools"
+BUILD_FLAGS = ("-trimpath", "-buildvcs=false", "-mod=readonly")
+KUBERNETES = "k8s.io/kubernetes"
+VERSION_PACKAGE = "k8s.io/component-base/version"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFiles:
+    """Files of a Go module that are not ours to commit, copied into the cache beside a program.
+
+    Attributes:
+        module: whose files; its version is the one in the `go.mod` of the program's folder.
+        patterns: globs below the module's root.
+        target: name of the subfolder in the cache.
+    """
+
+    module: str
+    patterns: tuple[str, ...]
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One thing to have in the cache: a binary, files that belong to it, or both.
+
+    Attributes:
+        name: of the binary.
+        folder: below `tools/`, holds go.mod and go.sum.
+        module: the Go module whose version is the program's version.
+        package: what is built; empty where there are only files.
+        cold_build_s: what a first build takes on two cores, for the estimate shown.
+        disk_mib: what a first build needs, cache, modules and build cache together.
+        files: see ForeignFiles.
+    """
+
+    name: str
+    folder: str
+    module: str
+    package: str
+    cold_build_s: int
+    disk_mib: int
+    files: tuple[ForeignFiles, ...] = ()
+
+    @property
+    def source(self) -> Path:
+        """The folder with go.mod and go.sum."""
+        return TOOLS / self.folder
+
+    @property
+    def version(self) -> str:
+        """As go.mod requires it, for example `v1.36.3`."""
+        return module_version(self.source / "go.mod", self.module)
+
+    @property
+    def ldflags(self) -> str:
+        """Strips symbols; Kubernetes takes its version from the linker, as its own builds do."""
+        if self.module != KUBERNETES:
+            return "-s -w"
+        major, minor, _ = self.version.removeprefix("v").split(".", 2)
+        stamps = {"gitVersion": self.version, "gitMajor": major, "gitMinor": minor}
+        return " ".join(["-s -w", *(f"-X {VERSION_PACKAGE}.{key}={value}" for key, value in stamps.items())])
+
+    @property
+    def cache_key(self) -> str:
+        """`<name>-<version>-<digest>`: another version, checksum or flag is another folder of the cache."""
+        digest = hashlib.sha256()
+        for file in ("go.mod", "go.sum"):
+            digest.update((self.source / file).read_bytes())
+        digest.update(repr((BUILD_FLAGS, self.ldflags, self.package, self.files)).encode())
+        return f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
+
+
+def module_version(go_mod: Path, module: str) -> str:
+    """The version that a go.mod file requires of a module.
+
+    Raises:
+        BuildError: the module is not required there.
+    """
+    found = re.search(rf"^\s*(?:require )?{re.escape(module)} (v\S+)", go_mod.read_text(), re.MULTILINE)
+    if found is None:
+        raise BuildError(f"{go_mod} does not require {module}")
+    return found.group(1)
+
+
+def _kubernetes(name: str, cold_build_s: int, disk_mib: int) -> Program:
+    return Program(name, "kubernetes", KUBERNETES, f"{KUBERNETES}/cmd/{name}", cold_build_s, disk_mib)
+
+
+# In the order of need: what a test of the control plane waits for comes first.
+PROGRAMS: tuple[Program, ...] = (
+    Program("etcd", "etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", 40, 700),
+    _kubernetes("kube-apiserver", 210, 3000),
+    _kubernetes("kubectl", 20, 400),
+    _kubernetes("kube-controller-manager", 55, 700),
+    _kubernetes("kube-scheduler", 10, 400),
+    Program(
+        "kwok",
+        "kwok",
+        "sigs.k8s.io/kwok",
+        "sigs.k8s.io/kwok/cmd/kwok",
+        55,
+        1000,
+        files=(
+            ForeignFiles(
+                "sigs.k8s.io/kwok",
+                (
+                    "kustomize/stage/node/fast/node-*.yaml",
+                    "kustomize/stage/node/heartbeat-with-lease/node-*.yaml",
+                    "kustomize/stage/pod/fast/pod-*.yaml",
+                    "kustomize/stage/volume/fast/pv*.yaml",
+                ),
+                "stages",
+            ),
+            ForeignFiles(
+                "sigs.k8s.io/kwok", ("kustomize/stage/volume/fast/storage-class.yaml",), "manifests"
+            ),
+        ),
+    ),
+    Program(
+        "kustomize-controller",
+        "kustomize-controller",
+        "github.com/fluxcd/kustomize-controller",
+        "github.com/fluxcd/kustomize-controller",
+        145,
+        1700,
+    ),
+    # Last in the table but quick: a test of the control plane may want the kinds without their controller.
+    Program(
+        "flux-crds",
+        "flux-crds",
+        "github.com/fluxcd/source-controller",
+        "",
+        5,
+        50,
+        files=(
+            ForeignFiles("github.com/fluxcd/source-controller", ("config/crd/bases/*.yaml",), "crds"),
+            ForeignFiles("github.com/fluxcd/kustomize-controller", ("config/crd/bases/*.yaml",), "crds"),
+        ),
+    ),
+)
+
+BY_NAME: dict[str, Program] = {program.name: program for program in PROGRAMS}

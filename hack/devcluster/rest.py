@@ -1,0 +1,139 @@
+"""A minimal client of the API server: enough to start a cluster and put objects into it.
+
+Synchronous, standard library only, and independent of the operator's own client on purpose.
+"""
+
+import http.client
+import json
+import ssl
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+Object: TypeAlias = dict[str, Any]
+
+TIMEOUT_S = 30.0
+FIELD_MANAGER = "devcluster"
+
+
+class ApiError(Exception):
+    """The API server refused, or could not be reached (code 0)."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"{code}: {message}" if code else message)
+        self.code = code
+
+
+class Rest:
+    """Requests to one API server. A connection for each request: simple, and safe in threads."""
+
+    def __init__(self, url: str, *, token: str = "", ca_file: Path | None = None, user_agent: str) -> None:
+        parts = urllib.parse.urlsplit(url)
+        self._host = parts.hostname or ""
+        self._port = parts.port
+        self._tls = parts.scheme == "https"
+        self._ca_file = ca_file
+        self._headers = {"Accept": "application/json", "User-Agent": user_agent}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._resources: dict[str, dict[str, tuple[str, bool]]] = {}
+
+    @classmethod
+    def of_kubeconfig(cls, file: Path, *, user_agent: str) -> "Rest":
+        """From one of the kubeconfigs that this package writes: a token and a CA file."""
+        config = yaml.safe_load(file.read_text())
+        cluster = config["clusters"][0]["cluster"]
+        token = config["users"][0]["user"]["token"]
+        ca_file = Path(cluster["certificate-authority"])
+        return cls(cluster["server"], token=token, ca_file=ca_file, user_agent=user_agent)
+
+    def request(
+        self, method: str, path: str, body: object = None, content_type: str = "application/json"
+    ) -> Object:
+        """One request; returns the decoded JSON answer (`{"text": ...}` for plain text).
+
+        Raises:
+            ApiError: any answer above 299, and any failure of the connection.
+        """
+        with self._open(method, path, body, content_type, TIMEOUT_S) as response:
+            return _decode(response.read())
+
+    def get(self, path: str) -> Object:
+        """GET."""
+        return self.request("GET", path)
+
+    def apply(self, obj: Object, *, subresource: str = "", field_manager: str = FIELD_MANAGER) -> Object:
+        """Server-side apply with force."""
+        query = urllib.parse.urlencode({"fieldManager": field_manager, "force": "true"})
+        path = self.path_of(obj) + (f"/{subresource}" if subresource else "")
+        return self.request("PATCH", f"{path}?{query}", obj, "application/apply-patch+yaml")
+
+    def watch(self, path: str, *, timeout_s: float) -> Iterator[tuple[str, Object]]:
+        """Events (type, object) until the server ends the watch.
+
+        `path` is a collection with a query; `watch=true` is added.
+        """
+        target = f"{path}{'&' if '?' in path else '?'}watch=true&timeoutSeconds={int(timeout_s)}"
+        with self._open("GET", target, None, "application/json", timeout_s + TIMEOUT_S) as response:
+            for line in response:
+                event = json.loads(line)
+                yield event["type"], event["object"]
+
+    def path_of(self, obj: Object) -> str:
+        """The path of an object, found through discovery.
+
+        Raises:
+            ApiError: 404 when its kind is not served.
+        """
+        version, kind, meta = obj["apiVersion"], obj["kind"], obj["metadata"]
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        if kind not in self._resources.get(version, {}):
+            listed = self.get(root)["resources"]
+            self._resources[version] = {
+                each["kind"]: (each["name"], each["namespaced"]) for each in listed if "/" not in each["name"]
+            }
+        if kind not in self._resources[version]:
+            raise ApiError(404, f"{version} has no {kind}")
+        plural, namespaced = self._resources[version][kind]
+        scope = f"/namespaces/{meta.get('namespace', 'default')}" if namespaced else ""
+        return f"{root}{scope}/{plural}/{meta['name']}"
+
+    @contextmanager
+    def _open(
+        self, method: str, path: str, body: object, content_type: str, timeout_s: float
+    ) -> Iterator[http.client.HTTPResponse]:
+        connection = self._connect(timeout_s)
+        try:
+            payload = None if body is None else json.dumps(body).encode()
+            connection.request(method, path, payload, {**self._headers, "Content-Type": content_type})
+            response = connection.getresponse()
+            if response.status >= http.HTTPStatus.MULTIPLE_CHOICES:
+                raise ApiError(response.status, _message(response.read()))
+            yield response
+        except (OSError, http.client.HTTPException) as error:
+            raise ApiError(0, f"{method} {path}: {error or type(error).__name__}") from error
+        finally:
+            connection.close()
+
+    def _connect(self, timeout_s: float) -> http.client.HTTPConnection:
+        if not self._tls:
+            return http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
+        context = ssl.create_default_context(cafile=str(self._ca_file))
+        return http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=context)
+
+
+def _decode(body: bytes) -> Object:
+    try:
+        decoded = json.loads(body)
+    except ValueError:
+        return {"text": body.decode(errors="replace")}
+    return decoded if isinstance(decoded, dict) else {"items": decoded}
+
+
+def _message(body: bytes) -> str:
+    decoded = _decode(body)
+    return str(decoded.get("message") or decoded.get("text") or "no message")
