@@ -137,15 +137,16 @@ class Builder:
             yield
 
     def _check_space(self, missing: list[Program], go: Go) -> None:
-        """Before hours are lost: the places share a disk more often than not, so each must hold it all."""
+        """Before time is lost: the places share a disk more often than not, so each must hold it all."""
         needed = sum(program.disk_mib for program in missing)
         for place in (self.cache, go.build_cache, go.module_cache):
             free = self._free_mib(place)
             if free < needed:
+                names = ", ".join(each.name for each in missing)
                 raise BuildError(
-                    f"Building {', '.join(each.name for each in missing)} needs about {needed / 1024:.1f} GiB "
-                    f"of disk, but {place} has {free / 1024:.1f} GiB free. Make room, or choose another place "
-                    "with MAGICSTICK_CACHE, GOCACHE or GOMODCACHE"
+                    f"Building {names} needs about {needed / 1024:.1f} GiB of disk, "
+                    f"but {place} has {free / 1024:.1f} GiB free. "
+                    "Make room, or choose another place with MAGICSTICK_CACHE, GOCACHE or GOMODCACHE"
                 )
 
 
