@@ -2,7 +2,6 @@
 
 import atexit
 import os
-import shutil
 import ssl
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from hack.devcluster.components import (
     Context,
     programs_of,
 )
-from hack.devcluster.errors import DevClusterError
+from hack.devcluster.errors import DeadlineError, DevClusterError
 from hack.devcluster.layout import ADMIN, Layout, Ports
 from hack.devcluster.process import ManagedProcess, tail
 from hack.devcluster.rest import ApiError, Rest
@@ -85,6 +84,8 @@ class DevCluster(ClusterAccess):
         self._log = log
         self._processes: dict[Component, ManagedProcess] = {}
         self._ownership: Ownership | None = None
+        self._started = datetime.now(UTC)
+        self._ready = False
         rest = Rest(context.url, token=self.admin_token, ca_file=layout.ca_file, user_agent="devcluster")
         super().__init__(context.url, layout.kubeconfig(), rest, builder)
 
@@ -123,21 +124,22 @@ class DevCluster(ClusterAccess):
 
             return ExistingCluster(log, builder)
         binaries = builder.ensure(programs_of(components))
-        layout = Layout(directory or Path(tempfile.mkdtemp(prefix="magicstick-devcluster-")))
-        layout.directory.mkdir(parents=True, exist_ok=True)
+        directory = directory or Path(tempfile.mkdtemp(prefix="magicstick-devcluster-"))
+        layout = Layout(directory.absolute())
         ownership = Ownership(layout.directory)
+        ownership.clear_leftovers()
         for attempt in range(1, PORT_ATTEMPTS + 1):
             context = Context(layout, Ports.choose(), components, binaries, source)
             cluster = cls(context, log, builder, keep=keep)
             try:
                 cluster._launch(ownership)
             except ComponentDiedError as died:
-                cluster._end_processes()
-                if died.port_taken and attempt < PORT_ATTEMPTS:
-                    log("another process took one of the ports; trying others")
-                    continue
-                cluster.stop()
-                raise
+                if not died.port_taken or attempt == PORT_ATTEMPTS:
+                    cluster.stop()
+                    raise
+                log("another process took one of the ports; trying others")
+                cluster._retreat()
+                continue
             except BaseException:
                 cluster.stop()
                 raise
@@ -156,13 +158,9 @@ class DevCluster(ClusterAccess):
         """Ends all components and removes the directory unless it is to be kept. Twice is fine."""
         if self._ownership is None:
             return
-        self._end_processes()
-        State.remove(self.directory)
-        self._ownership.release()
-        self._ownership = None
-        atexit.unregister(self.stop)
-        if not self._keep:
-            shutil.rmtree(self.directory, ignore_errors=True)
+        ownership = self._ownership
+        self._retreat()
+        ownership.end(keep=self._keep)
 
     # --- components ---------------------------------------------------------------------------------
 
@@ -240,6 +238,8 @@ class DevCluster(ClusterAccess):
             self._spawn(component)
         for component in others:
             self._wait(component)
+        self._ready = True
+        self._publish()
 
     def _prepare(self) -> None:
         """Objects that components need before they start."""
@@ -275,7 +275,11 @@ class DevCluster(ClusterAccess):
                     raise ComponentDiedError(each, process.exit_code, process.log)
             return _answers(health) if health else self._is_ready(component)
 
-        wait_until(ready, f"{component} to be ready (log: {self.component_log(component)})", timeout_s)
+        try:
+            wait_until(ready, f"{component} to be ready", timeout_s)
+        except DeadlineError as late:
+            log = self.component_log(component)
+            raise DeadlineError(f"{late}; the end of {log}:\n{tail(log)}") from None
 
     def _is_ready(self, component: Component) -> bool:
         if component is Component.API_SERVER:
@@ -289,16 +293,25 @@ class DevCluster(ClusterAccess):
             raise DevClusterError(f"{name} was not started")
         return process
 
-    def _end_processes(self) -> None:
-        """Those that talk to the API server first, so that nobody fails loudly at the end."""
+    def _retreat(self) -> None:
+        """Ends the processes, those that talk to the API server first, and leaves the directory alone."""
         for component in STOP_ORDER:
             if component in self._processes:
                 self._processes.pop(component).stop()
+        self._ownership = None
+        atexit.unregister(self.stop)
 
     def _publish(self) -> None:
-        pids = {component.value: each.pid for component, each in self._processes.items() if each.alive}
-        started = datetime.now(UTC).isoformat()
-        State(os.getpid(), self.url, str(self.kubeconfig), str(self.directory), started, pids).write()
+        """Tells other processes (`status`, `logs`, `env`) how things are."""
+        State(
+            pid=os.getpid(),
+            url=self.url,
+            kubeconfig=str(self.kubeconfig),
+            directory=str(self.directory),
+            started=self._started.isoformat(timespec="seconds"),
+            components={name.value: each.pid for name, each in self._processes.items() if each.alive},
+            ready=self._ready,
+        ).write()
 
 
 def _readable(rest: Rest) -> bool:

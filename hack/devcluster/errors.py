@@ -11,3 +11,7 @@ class BuildError(DevClusterError):
 
 class AuditUnavailableError(DevClusterError):
     """The audit log cannot be read, since the API server is not ours. Tests skip on it."""
+
+
+class DeadlineError(DevClusterError):
+    """Something was waited for in vain."""

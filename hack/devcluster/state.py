@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ class State:
         pid: of the process that owns the cluster; the cluster ends with it.
         components: process id (of the guard) by component.
         started: RFC 3339.
+        ready: whether all of its components have been ready.
     """
 
     pid: int
@@ -27,6 +29,7 @@ class State:
     directory: str
     started: str
     components: Mapping[str, int]
+    ready: bool
 
     @classmethod
     def read(cls, directory: Path) -> "State | None":
@@ -46,14 +49,22 @@ class State:
 
 
 class Ownership:
-    """The right to run a cluster in a directory: a lock that the kernel releases when its holder dies."""
+    """The right to run a cluster in a directory: a lock that the kernel releases when its holder dies.
+
+    It is also the mark by which a directory is known as one of ours: only such a directory, a new one or
+    an empty one is ever used, since a cluster removes its directory when it ends.
+    """
 
     def __init__(self, directory: Path) -> None:
-        """Takes it.
+        """Takes it; makes the directory.
 
         Raises:
-            DevClusterError: another process has it.
+            DevClusterError: another process has it, or the directory holds something else.
         """
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _lock(directory).exists() and any(directory.iterdir()):
+            raise DevClusterError(f"{directory} is not empty and holds no cluster; choose another directory")
+        self._directory = directory
         self._file = _lock(directory).open("w")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -61,8 +72,27 @@ class Ownership:
             self._file.close()
             raise DevClusterError(f"a cluster is running in {directory} already") from None
 
+    def clear_leftovers(self) -> None:
+        """Removes what a cluster that was not to be kept could not remove itself, since it was killed."""
+        if _kept(self._directory).exists():
+            return
+        for path in self._directory.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path != _lock(self._directory):
+                path.unlink()
+
+    def end(self, *, keep: bool) -> None:
+        """Gives the right back and, unless it is to be kept, removes the directory."""
+        State.remove(self._directory)
+        if keep:
+            _kept(self._directory).touch()
+        else:
+            shutil.rmtree(self._directory, ignore_errors=True)
+        self._file.close()
+
     def release(self) -> None:
-        """Gives it back."""
+        """Gives the right back and leaves everything as it is."""
         self._file.close()
 
 
@@ -83,3 +113,7 @@ def _file(directory: Path) -> Path:
 
 def _lock(directory: Path) -> Path:
     return directory / "owner.lock"
+
+
+def _kept(directory: Path) -> Path:
+    return directory / "kept"

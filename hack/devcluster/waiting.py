@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from hack.devcluster.errors import DevClusterError
+from hack.devcluster.errors import DeadlineError
 
 T = TypeVar("T")
 
@@ -24,11 +24,11 @@ def wait_until(
     An error of the condition is the caller's: it ends the wait.
 
     Raises:
-        DevClusterError: the deadline passed; names what was waited for.
+        DeadlineError: the deadline passed; names what was waited for.
     """
     deadline = clock() + timeout_s
     while not (answer := condition()):
         if clock() > deadline:
-            raise DevClusterError(f"waited {timeout_s:g} s in vain for {what}")
+            raise DeadlineError(f"waited {timeout_s:g} s in vain for {what}")
         pause(PAUSE_S)
     return answer
