@@ -9,7 +9,9 @@ The grammar is that of `k8s.io/apimachinery/pkg/api/resource` (README decision 1
              | (e | E) [sign] digits                                     (decimal exponent)
 
 `M` is therefore 10^6 and never MiB, a lone `E` is exa, and blanks, underscores, other units and
-other alphabets' digits are errors. Values are exact rationals; nothing passes through a float.
+other alphabets' digits are errors. So is a suffix without a number, which the API server's parser
+takes for zero against its own grammar; it also trims blanks. Values are exact rationals; nothing
+passes through a float.
 """
 
 import math
