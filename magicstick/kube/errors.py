@@ -8,7 +8,8 @@
     ├── Gone                  410 or an expired resourceVersion: list again
     ├── Rejected              the server will refuse this request until something changes
     │   ├── Invalid           400, 422: the object breaks its schema or a rule; `causes` name fields
-    │   └── Forbidden         403: RBAC or admission
+    │   ├── Forbidden         403: RBAC or admission
+    │   └── NameConflict      not sent: an object of this name belongs to someone else
     ├── NamespaceTerminating  403/404/409 because the namespace is being deleted or is not there
     ├── Unauthorized          401 after one attempt with fresh credentials
     ├── Unavailable           5xx, time-outs, connections lost: the request may have been applied
@@ -73,6 +74,10 @@ class Invalid(Rejected):
 
 class Forbidden(Rejected):
     """The caller lacks the right, or admission refused the request."""
+
+
+class NameConflict(Rejected):
+    """Not sent: an object of this name exists and is not ours. Only its owner can make room."""
 
 
 class NamespaceTerminating(ApiError):
