@@ -66,7 +66,7 @@ def marks_in(source: str, place: str) -> Iterator[Mark]:
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                 yield Mark(argument.value, f"{place}:{argument.lineno}")
             else:
-                raise ValueError(f"{place}:{node.lineno}: req(...) takes literal ids")
+                raise ValueError(f"{place}:{node.lineno}: req(...) takes literal ids")  # noqa: TRY004 - a wrong source, not a wrong argument
 
 
 def read_marks(folder: Path = TESTS) -> list[Mark]:

@@ -1,0 +1,105 @@
+"""A bare asyncio client: the yardstick of the measurements, and the hands of actors and tests.
+
+It shares no code with the operator and decides nothing. aiohttp and msgspec are what the operator uses as well,
+so that the difference is what watching, deciding and comparing cost.
+"""
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+MANAGER = "bare"
+T = TypeVar("T")
+
+
+class BareClient:
+    """Requests with a token over TLS; raises RuntimeError for any answer from 400 up."""
+
+    def __init__(self, url: str, ca_file: Path, token: str, *, user_agent: str = "bare") -> None:
+        self._url = url.rstrip("/")
+        self._ca_file = ca_file
+        self._headers = {"Authorization": f"Bearer {token}", "User-Agent": user_agent}
+
+    async def __aenter__(self) -> Self:
+        tls = ssl.create_default_context(cafile=str(self._ca_file))
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=tls, limit=0), headers=self._headers
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    async def send(
+        self, method: str, path: str, body: Any = None, *, content_type: str = "application/json"
+    ) -> bytes:
+        """One request; the body of the answer."""
+        async with self._session.request(
+            method,
+            URL(self._url + path, encoded=True),
+            data=None if body is None else msgspec.json.encode(body),
+            headers={"Content-Type": content_type},
+        ) as response:
+            answer = await response.read()
+            if response.status >= HTTPStatus.BAD_REQUEST:
+                raise RuntimeError(f"{method} {path}: {response.status} {answer[:300].decode()}")
+            return answer
+
+    async def create(self, path: str, body: Any) -> bytes:
+        """POST of one object."""
+        return await self.send("POST", path, body)
+
+    async def apply(self, path: str, body: Any, *, manager: str = MANAGER) -> bytes:
+        """Server-side apply, forced, with strict field validation."""
+        query = f"?fieldManager={manager}&force=true&fieldValidation=Strict"
+        return await self.send("PATCH", path + query, body, content_type=APPLY)
+
+    async def merge(self, path: str, body: Any) -> bytes:
+        """Merge patch."""
+        return await self.send("PATCH", path, body, content_type=MERGE)
+
+    async def stream(self, path: str) -> AsyncIterator[bytes]:
+        """The lines of a watch, until the caller stops."""
+        timeout = aiohttp.ClientTimeout(total=None)
+        async with self._session.get(URL(self._url + path, encoded=True), timeout=timeout) as response:
+            rest = b""
+            async for chunk in response.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield line
+
+    async def get(self, path: str) -> Any:
+        """GET, decoded."""
+        return msgspec.json.decode(await self.send("GET", path))
+
+
+async def spread(
+    items: Sequence[T], work: Callable[[T], Awaitable[object]], *, concurrency: int
+) -> list[float]:
+    """`work` on every item, `concurrency` at a time; the seconds each took, in the order of ending."""
+    waiting = iter(items)
+    took: list[float] = []
+
+    async def worker(mine: Iterable[T]) -> None:
+        for item in mine:
+            begun = time.perf_counter()
+            await work(item)
+            took.append(time.perf_counter() - begun)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(concurrency):
+            group.create_task(worker(waiting))
+    return took

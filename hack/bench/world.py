@@ -1,0 +1,134 @@
+"""A fresh control plane with our CRDs, a synthetic catalog and a ready `basis`, ready to be measured."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from hack.bare import BareClient, spread
+from hack.bench import objects
+from hack.devcluster.audit import AuditMark, AuditRecord
+from hack.devcluster.cluster import DevCluster
+
+ROOT = Path(__file__).resolve().parents[2]
+CONCURRENCY = 16
+QUIET_S = 1.0
+OPERATOR_AGENT = "magicstick"
+
+
+@dataclass(slots=True)
+class World:
+    """The cluster, and a bare client with all rights."""
+
+    cluster: DevCluster
+    client: BareClient
+
+    async def load(self, count: int) -> None:
+        """Replace the module catalog by one of `count` modules."""
+        body = objects.catalog(count)
+        await self.client.apply(f"{objects.CONFIG_MAPS}/{body['metadata']['name']}", body)
+
+    async def activate(self, count: int) -> None:
+        """Create `count` ModuleActivations, `CONCURRENCY` at a time."""
+
+        async def create(number: int) -> None:
+            await self.client.create(objects.ACTIVATIONS, objects.activation(number))
+
+        await spread(range(count), create, concurrency=CONCURRENCY)
+
+    async def replay(self, count: int) -> None:
+        """The yardstick of converging: the same four writes an object, and nothing decided."""
+
+        async def writes(number: int) -> None:
+            name = objects.module_name(number)
+            path = f"{objects.ACTIVATIONS}/{name}"
+            await self.client.create(objects.ACTIVATIONS, objects.activation(number))
+            await self.client.merge(path, {"metadata": {"finalizers": [objects.FINALIZER]}})
+            await self.client.apply(
+                f"{objects.KUSTOMIZATIONS}/app-{name}", objects.kustomization(number), manager="replay"
+            )
+            await self.client.apply(f"{path}/status", objects.status(number), manager="replay")
+
+        await spread(range(count), writes, concurrency=CONCURRENCY)
+
+    async def make_ready(self, count: int) -> None:
+        """Play Flux once: report every synthetic Kustomization as applied."""
+
+        async def report(number: int) -> None:
+            name = f"app-{objects.module_name(number)}"
+            path = f"{objects.KUSTOMIZATIONS}/{name}"
+            generation = (await self.client.get(path))["metadata"]["generation"]
+            await self.client.apply(
+                f"{path}/status", objects.ready_status(name, generation), manager="kustomize-controller"
+            )
+
+        await spread(range(count), report, concurrency=CONCURRENCY)
+
+    async def quiet(self, *, quiet_s: float = QUIET_S, deadline_s: float = 300.0) -> None:
+        """Wait until nobody but the lease's holder has written for `quiet_s`."""
+        deadline = time.monotonic() + deadline_s
+        mark, last = self.cluster.audit_mark(), time.monotonic()
+        while time.monotonic() - last < quiet_s:
+            if time.monotonic() > deadline:
+                raise TimeoutError("the operator goes on writing")
+            await asyncio.sleep(0.05)  # reads a file; nothing tells when a line is appended
+            now = self.cluster.audit_mark()
+            if any(relevant(record) for record in self.cluster.audit(since=mark)):
+                last = time.monotonic()
+            mark = now
+
+    def writes(self, since: AuditMark) -> list[AuditRecord]:
+        """The operator's writes since the mark, without those to the lease."""
+        return [record for record in self.cluster.audit(OPERATOR_AGENT, since) if relevant(record)]
+
+    def span_s(self, since: AuditMark) -> float:
+        """Seconds from the first write of anybody since the mark to the last one."""
+        records = [record for record in self.cluster.audit(since=since) if relevant(record)]
+        first = min(record.received for record in records)
+        return (max(record.answered for record in records) - first).total_seconds()
+
+
+def relevant(record: AuditRecord) -> bool:
+    """Whether this is a write, and not one to a lease."""
+    return record.is_write and record.resource != "leases"
+
+
+def milliseconds(start: datetime, end: datetime) -> float:
+    """Between two moments of the audit log."""
+    return (end - start).total_seconds() * 1000
+
+
+@contextlib.asynccontextmanager
+async def world(directory: Path) -> AsyncIterator[World]:
+    """A fresh control plane below `directory`, stopped at the end of the block."""
+    with DevCluster.start(directory=directory) as cluster:
+        cluster.apply([*sorted((ROOT / "manifests" / "crds").glob("*.yaml")), *cluster.crd_files("flux")])
+        async with BareClient(cluster.url, cluster.ca_file, cluster.admin_token) as client:
+            await furnish(client)
+            yield World(cluster, client)
+
+
+async def furnish(client: BareClient) -> None:
+    """Namespaces, the catalogs that are not measured, and a ready `basis`."""
+    for name in (objects.OPERATOR_NAMESPACE, objects.FLUX_NAMESPACE):
+        await client.apply(
+            f"/api/v1/namespaces/{name}",
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        )
+    for name, key, text in (
+        ("magicstick-app-catalog", "applications.json", '{"applications":{}}'),
+        (
+            "magicstick-compute-target-catalog",
+            "targets.json",
+            '{"schemaVersion":3,"engines":{},"targets":{}}',
+        ),
+        ("magicstick-model-presets", "presets.json", '{"schemaVersion":3,"presets":{}}'),
+    ):
+        await client.apply(f"{objects.CONFIG_MAPS}/{name}", objects.config_map(name, {key: text}))
+    body, status = objects.ready_basis()
+    path = f"{objects.KUSTOMIZATIONS}/{objects.BASIS}"
+    await client.apply(path, body)
+    await client.apply(f"{path}/status", status)

@@ -1,0 +1,172 @@
+"""`python -m hack.dev`, which `make dev` runs."""
+
+import argparse
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from hack.dev.appliance import ROOT, Object, Reader, install, settled
+from hack.dev.operator import OperatorProcess
+from hack.dev.view import Row, headline, now, table
+from hack.devcluster import FULL, DevCluster, DevClusterError
+
+DIRECTORY = ROOT / ".dev"
+POLL_S = 0.5
+DEADLINE_S = 180.0
+Show = Callable[[Object | None, list[Row]], None]
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="make dev",
+        description="Start a real control plane, run the operator on it and show the appliance get Ready.",
+        epilog="examples: make dev    make dev ONCE=1    make dev ARGS='--deadline 60'",
+    )
+    parser.add_argument("--once", action="store_true", help="end as soon as the appliance is Ready")
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        default=DEADLINE_S,
+        metavar="SECONDS",
+        help="with --once: fail after so many seconds without Ready (default: %(default)g)",
+    )
+    parser.add_argument("--nodes", type=int, default=1, help="how many nodes to play (default: %(default)s)")
+    return parser.parse_args(arguments)
+
+
+class Interrupted(Exception):  # noqa: N818 - a request, not an error
+    """Somebody asked us to end."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command. Returns the exit code."""
+    options = parse(arguments)
+    console = Console(highlight=False)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with contextlib.ExitStack() as stack:
+            return run(options, console, stack)
+    except (KeyboardInterrupt, Interrupted):
+        console.print("stopped; nothing is left running")
+        return 0 if not options.once else 130
+    except DevClusterError as error:
+        Console(stderr=True, highlight=False).print(f"make dev: {error}", markup=False)
+        return 1
+
+
+def _interrupt(*_: object) -> None:
+    raise Interrupted
+
+
+def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitStack) -> int:
+    """Everything between the first word and the last; what was started ends with the stack."""
+
+    def say(text: str) -> None:
+        console.print(f"[dim]{elapsed()}[/dim] {text}")
+
+    begun = time.monotonic()
+
+    def elapsed() -> str:
+        return f"{time.monotonic() - begun:6.1f}s"
+
+    DIRECTORY.mkdir(exist_ok=True)
+    cluster = stack.enter_context(DevCluster.start(FULL, directory=DIRECTORY / "cluster", log=say))
+    for number in range(options.nodes):
+        cluster.add_node(f"node-{number}")
+    install(cluster, say)
+    say("starting the operator with its own service account")
+    operator = OperatorProcess(cluster, DIRECTORY)
+    stack.callback(operator.stop)
+    deadline = time.monotonic() + options.deadline if options.once else None
+    follower = Follower(Reader(cluster), operator, console)
+    if not follower.until_ready(deadline):
+        return 1
+    say("the appliance is Ready")
+    if options.once:
+        return 0
+    console.print(usage(operator.log))
+    return follower.forever()
+
+
+def usage(log: Path) -> str:
+    """How to reach the cluster from another terminal."""
+    return (
+        "\nIn a second terminal:\n\n"
+        f'  eval "$({sys.executable} -m hack.devcluster env)"\n'
+        "  kubectl get magicstick -A\n"
+        "  kubectl -n ai-system describe msmod litellm\n\n"
+        f"The operator's log: {log}\nCtrl-C ends everything.\n"
+    )
+
+
+class Follower:
+    """Shows the appliance: a live table on a terminal, a line for each change elsewhere."""
+
+    def __init__(self, reader: Reader, operator: OperatorProcess, console: Console) -> None:
+        self._reader, self._operator, self._console = reader, operator, console
+        self._states: dict[str, tuple[str, str, str]] = {}
+        self._pause = threading.Event()
+
+    def until_ready(self, deadline: float | None) -> bool:
+        """Follow until Ready. False, with the reasons printed, when that fails."""
+        with self._shown() as show:
+            while True:
+                appliance, rows = self._reader.appliance(), self._reader.rows()
+                show(appliance, rows)
+                if settled(appliance, rows):
+                    return True
+                if self._operator.ended() is not None or (deadline and time.monotonic() > deadline):
+                    break
+                self._pause.wait(POLL_S)
+        self._explain(appliance, rows)
+        return False
+
+    def forever(self) -> int:
+        """Follow until somebody stops us or the operator ends by itself."""
+        with self._shown() as show:
+            while (code := self._operator.ended()) is None:
+                show(self._reader.appliance(), self._reader.rows())
+                self._pause.wait(POLL_S)
+        self._console.print(f"the operator ended with {code}:\n{self._operator.tail()}", markup=False)
+        return 1
+
+    def _explain(self, appliance: Object | None, rows: list[Row]) -> None:
+        if self._operator.ended() is not None:
+            code = self._operator.ended()
+            self._console.print(f"the operator ended with {code}:\n{self._operator.tail()}", markup=False)
+            return
+        self._console.print(f"not Ready within the deadline. {headline(appliance)}", markup=False)
+        for row in rows:
+            if row.phase not in {"Ready", "Disabled"}:
+                self._console.print(f"  {row.module}: {row.phase}, {row.reason}: {row.message}", markup=False)
+        self._console.print(f"the operator's log: {self._operator.log}", markup=False)
+
+    @contextlib.contextmanager
+    def _shown(self) -> Iterator[Show]:
+        if not self._console.is_terminal:
+            yield self._lines
+            return
+        with Live(console=self._console, auto_refresh=False) as live:
+            yield lambda appliance, rows: live.update(table(rows, appliance, now()), refresh=True)
+
+    def _lines(self, appliance: Object | None, rows: list[Row]) -> None:
+        title = headline(appliance)
+        for name, state, text in (
+            *((row.module, row.state, f"  {row.module}: {row.phase} {row.reason}") for row in rows),
+            ("", (title, "", ""), title),
+        ):
+            if self._states.get(name) != state:
+                self._states[name] = state
+                self._console.print(text, markup=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

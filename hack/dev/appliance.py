@@ -1,0 +1,110 @@
+"""What stands on the development cluster: installed once, then read for the view."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hack.dev.view import Row, of_activation, of_static, phase_of
+from hack.devcluster import DevCluster
+from hack.devcluster.rest import ApiError
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMESPACE = "ai-system"
+FLUX_NAMESPACE = "flux-system"
+SERVICE_ACCOUNT = "magicstick-operator"
+OURS = f"/apis/appliance.magicstick.dev/v1alpha1/namespaces/{NAMESPACE}"
+FLUX = f"/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/{FLUX_NAMESPACE}/kustomizations"
+STATIC = {"infrastructure-basis": "basis", "hardware-discovery": "hardware-discovery", "apps": "dashboard"}
+# Their folders need programs that this cluster does not have, or are this operator itself.
+LEFT_OUT = frozenset({"magicstick-operator", "first-run-bootstrap", "envoy-gateway", "identity-pilot"})
+
+Object = Mapping[str, Any]
+
+
+def install(cluster: DevCluster, say: Callable[[str], None]) -> None:
+    """CRDs, catalogs, RBAC, the default Appliance, the static Flux graph and its source.
+
+    The Deployment stays away: the operator runs as a process beside this one.
+    """
+    say("installing Flux's CRDs, ours, the catalogs and the default Appliance")
+    cluster.apply(cluster.crd_files("flux"))
+    cluster.apply(namespace(FLUX_NAMESPACE))
+    rendered = cluster.kubectl("kustomize", str(ROOT / "manifests"))
+    objects = [obj for obj in yaml.safe_load_all(rendered) if obj]
+    cluster.apply([obj for obj in objects if obj["kind"] != "Deployment"])
+    say("handing the module folders to Flux")
+    cluster.apply(git_repository())
+    cluster.apply([static_kustomization(obj) for obj in static_graph()])
+
+
+def namespace(name: str) -> dict[str, Any]:
+    """A bare namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def git_repository() -> dict[str, Any]:
+    """The source that every Kustomization names; on this cluster it delivers this working tree."""
+    return {
+        "apiVersion": "source.toolkit.fluxcd.io/v1",
+        "kind": "GitRepository",
+        "metadata": {"name": "flux-system", "namespace": FLUX_NAMESPACE},
+        "spec": {"interval": "1m0s", "url": "https://example.com/magicstick.git", "ref": {"branch": "main"}},
+    }
+
+
+def static_graph() -> list[dict[str, Any]]:
+    """The static Kustomizations that this cluster can apply."""
+    documents = [
+        document
+        for path in sorted((ROOT / "manifests" / "flux").glob("*.yaml"))
+        for document in yaml.safe_load_all(path.read_text())
+        if document and document["kind"] == "Kustomization" and "toolkit" in document["apiVersion"]
+    ]
+    return [document for document in documents if document["metadata"]["name"] not in LEFT_OUT]
+
+
+def static_kustomization(document: dict[str, Any]) -> dict[str, Any]:
+    """The same without dependencies on what is left out here."""
+    spec = dict(document["spec"])
+    depends = [entry for entry in spec.pop("dependsOn", []) if entry["name"] not in LEFT_OUT]
+    if depends:
+        spec["dependsOn"] = depends
+    return {**document, "spec": spec}
+
+
+class Reader:
+    """Reads the appliance's present state."""
+
+    def __init__(self, cluster: DevCluster) -> None:
+        self._rest = cluster.rest
+
+    def appliance(self) -> Object | None:
+        """The Appliance; None while it is not there."""
+        try:
+            return self._rest.get(f"{OURS}/appliances/local")
+        except ApiError as error:
+            if error.code == 404:  # noqa: PLR2004 - the status code's own name
+                return None
+            raise
+
+    def rows(self) -> list[Row]:
+        """All modules, the static ones first."""
+        static = [
+            of_static(STATIC[item["metadata"]["name"]], item)
+            for item in self._rest.get(FLUX)["items"]
+            if item["metadata"]["name"] in STATIC
+        ]
+        generated = [of_activation(item) for item in self._rest.get(f"{OURS}/moduleactivations")["items"]]
+        return sorted(static, key=lambda row: row.module) + sorted(generated, key=lambda row: row.module)
+
+
+def settled(appliance: Object | None, rows: list[Row]) -> bool:
+    """Whether the Appliance and every module shown are Ready."""
+    return (
+        appliance is not None
+        and phase_of(appliance) == "Ready"
+        and bool(rows)
+        and all(row.phase in {"Ready", "Disabled"} for row in rows)
+    )
