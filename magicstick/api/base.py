@@ -12,7 +12,7 @@ How a model states its schema (`structural` reads it off):
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation, StrictInt, model_validator
 from pydantic.alias_generators import to_camel
 
 from magicstick.api.schema import DATE_TIME, list_map
@@ -26,8 +26,8 @@ APPLIANCE_NAME = "local"
 DEFAULT_TARGET_NAMESPACE = "ai"
 """Where an instance or a model goes that names no namespace."""
 
-FreeObject = dict[str, JsonValue]
-"""An object without a schema; the API server keeps whatever is in it."""
+FreeObject = dict[str, SkipValidation[JsonValue]]
+"""An object without a schema; the API server keeps whatever is in it, however deep it goes."""
 
 Timestamp = Annotated[str, DATE_TIME]
 """RFC 3339; we write UTC in whole seconds with a trailing Z (spec: magicstick-api §1.4)."""

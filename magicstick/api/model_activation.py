@@ -50,6 +50,13 @@ def _compute_target(value: object) -> object:
     return value.strip().lower() or DEFAULT_COMPUTE_TARGET if isinstance(value, str) else value
 
 
+def _whole_number(value: object) -> object:
+    """A literal would take true for 1."""
+    if type(value) is not int:
+        raise ValueError("must be a whole number")
+    return value
+
+
 def _vram(value: str) -> str:
     vram_mi(value)
     return value
@@ -114,7 +121,7 @@ class Realtime(Model):
     """Key of a realtime profile in the compute-target catalog."""
     gpu_node: Annotated[str, Field(min_length=1)]
     """Node that the runtime runs on."""
-    gpu_count: Literal[1, 2] = 1
+    gpu_count: Annotated[Literal[1, 2], BeforeValidator(_whole_number)] = 1
     """GPUs that the runtime takes."""
     system_memory_mi: PositiveCount = 16384
     """Host memory, in MiB."""

@@ -152,6 +152,10 @@ LOCAL_COMPLAINTS: tuple[tuple[Mapping[str, Any], str], ...] = (
     ),
     ({"realtime": REALTIME | {"gpuMemoryFraction": "1"}}, "realtime.gpuMemoryFraction must be a number"),
     ({"realtime": REALTIME | {"gpuCount": 3}}, "realtime.gpuCount must be 1 or 2"),
+    ({"realtime": REALTIME | {"gpuCount": True}}, "realtime.gpuCount must be a whole number"),
+    ({"realtime": REALTIME | {"gpuCount": "1"}}, "realtime.gpuCount must be a whole number"),
+    ({"realtime": REALTIME | {"systemMemoryMi": True}}, "realtime.systemMemoryMi must be a whole number"),
+    ({"realtime": REALTIME | {"gpuMemoryFraction": True}}, "realtime.gpuMemoryFraction must be a number"),
     ({"env": {"a.b": 1}}, 'env["a.b"] must be text'),
     ({"engine": "TensorRT"}, "engine must be 'VLLM', 'OLlama' or 'FreeToken'"),
     ({"vram": "8 gb"}, "vram must be a Kubernetes quantity, for example 8Gi, 1.5Gi, 500M or 1e9"),
@@ -260,6 +264,17 @@ def test_unknown_fields_of_a_model_are_kept_and_those_of_other_kinds_are_not() -
     assert read.local.model_extra == {"gpuDevice": {"nodeName": "n"}}
     assert isinstance(module, ModuleActivationSpec)
     assert module.model_extra is None
+
+
+def test_free_objects_may_be_nested_as_deep_as_they_like() -> None:
+    values: object = "bottom"
+    for _ in range(900):
+        values = [values]
+
+    read = parse(AppInstanceSpec, stored({"application": "a", "values": {"deep": values}}))
+
+    assert isinstance(read, AppInstanceSpec)
+    assert read.values["deep"] is values
 
 
 @pytest.mark.req("MS-228")
