@@ -1,0 +1,239 @@
+"""All informers of the process: who is watched, what state each is in, and write-through to all.
+
+Each kind stands on its own: one that is absent or cannot be read holds up no other. Informers may be
+added while the caches run, and follow their CustomResourceDefinition as it comes and goes.
+"""
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any, Protocol, TypeVar
+
+import anyio
+import anyio.abc
+import structlog
+
+from magicstick.kube.informer import Informer, InformerState, Source, Tuning
+from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
+from magicstick.kube.objects import Resource, View
+from magicstick.kube.projection import Projection
+from magicstick.kube.pulse import Pulse
+from magicstick.kube.scope import Scope
+from magicstick.kube.store import Store
+from magicstick.kube.timing import Clock, SystemClock
+
+V = TypeVar("V", bound=View)
+
+StateHandler = Callable[[Kind, InformerState], None]
+
+log = structlog.get_logger(__name__)
+
+
+class NotCachedError(LookupError):
+    """No cache can tell: the kind is not watched as a whole object, or not synced at this moment."""
+
+
+class NotSyncedError(TimeoutError):
+    """Some kinds that are served did not sync in time. `missing` names each, with its reason."""
+
+    def __init__(self, missing: tuple[str, ...], timeout_s: float) -> None:
+        super().__init__(f"not synced within {timeout_s:g} s: {', '.join(missing)}")
+        self.missing = missing
+
+
+class KnowsServed(Protocol):
+    """What the caches need of discovery."""
+
+    def is_served(self, kind: Kind) -> bool:
+        """Whether the kind's definition is there, established, and serves the version."""
+        ...
+
+    def subscribe(self, handler: Callable[..., None]) -> object:
+        """Call the handler, with anything, after each change."""
+        ...
+
+
+class Caches:
+    """See the module.
+
+    Without a discovery (`follow`), absent kinds are looked for at the server instead.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        tuning: Tuning | None = None,
+        clock: Clock | None = None,
+        chance: Random | None = None,
+    ) -> None:
+        self._source = source
+        self._tuning = tuning or Tuning()
+        self._clock = clock or SystemClock()
+        self._chance = chance or Random()  # noqa: S311 # spreads requests, guards no secret
+        self._informers: dict[tuple[Kind, str, str | None], Informer[Any]] = {}
+        self._projections: dict[Kind, list[Projection[Any]]] = {}
+        self._served: dict[Kind, bool | None] = {}
+        self._handlers: list[StateHandler] = []
+        self._discovery: KnowsServed | None = None
+        self._group: anyio.abc.TaskGroup | None = None
+        self._pulse = Pulse()
+
+    # --- what is watched -------------------------------------------------------------------------
+
+    def add(
+        self,
+        kind: Kind,
+        *,
+        namespace: str = "",
+        name: str | None = None,
+        label_selector: str = "",
+        view: type[V] = Resource,  # type: ignore[assignment] # mypy: default of a type variable
+    ) -> Informer[V]:
+        """Watch a kind, from now on if the caches run. Asking for the same again gives the same.
+
+        Raises:
+            ValueError: this place is watched with another view or other labels.
+        """
+        scope = Scope(kind, namespace, name, label_selector)
+        place = (kind, namespace, name)
+        known = self._informers.get(place)
+        if known is not None:
+            if known.scope != scope or known.view is not view:
+                raise ValueError(f"{known.scope} is watched with another view or other labels already")
+            return known
+        informer = Informer(
+            self._source,
+            scope,
+            view,
+            served=lambda: self._is_served(kind),
+            on_state=self._on_state,
+            tuning=self._tuning,
+            clock=self._clock,
+            chance=self._chance,
+        )
+        self._informers[place] = informer
+        self._projections.setdefault(kind, []).append(Projection(informer))
+        if self._group is not None:
+            self._group.start_soon(informer.run)
+        return informer
+
+    def informer(self, kind: Kind, namespace: str = "", name: str | None = None) -> Informer[Any]:
+        """The informer of a place. KeyError when nobody added it."""
+        found = self._informers.get((kind, namespace, name))
+        if found is None:
+            raise KeyError(f"{Scope(kind, namespace, name)} is not watched")
+        return found
+
+    def informers(self) -> Iterator[Informer[Any]]:
+        """Every informer, for metrics and health."""
+        return iter(tuple(self._informers.values()))
+
+    def store(self, kind: Kind, namespace: str = "", name: str | None = None) -> Store[Any]:
+        """The store of a place, in the view with which it was added. KeyError when nobody added it."""
+        return self.informer(kind, namespace, name).store
+
+    def state(self, kind: Kind, namespace: str = "", name: str | None = None) -> InformerState:
+        """The state of a place. KeyError when nobody added it."""
+        return self.informer(kind, namespace, name).state
+
+    def subscribe_state(self, handler: StateHandler) -> None:
+        """Call `handler(kind, state)` when an informer's state changes.
+
+        A kind becomes ABSENT before its store is emptied. An empty store of an absent kind says
+        nothing of any object, and no subscriber of the store is told of deletions.
+        """
+        self._handlers.append(handler)
+
+    # --- running ---------------------------------------------------------------------------------
+
+    def follow(self, discovery: KnowsServed) -> None:
+        """Start and stop informers with the definitions that `discovery` knows of.
+
+        It counts only while the definitions themselves are watched by these caches, and synced.
+        """
+        self._discovery = discovery
+        discovery.subscribe(self._on_discovery)
+
+    async def run(self) -> None:
+        """Run all informers until cancelled."""
+        async with anyio.create_task_group() as group:
+            self._group = group
+            try:
+                for informer in self._informers.values():
+                    group.start_soon(informer.run)
+                await anyio.sleep_forever()
+            finally:
+                self._group = None
+
+    async def wait_synced(self, timeout_s: float) -> None:
+        """Wait until every kind that is served is SYNCED.
+
+        Raises:
+            NotSyncedError: not all were in time; it names the missing ones.
+        """
+        deadline = self._clock.monotonic() + timeout_s
+        while missing := self._missing():
+            left_s = deadline - self._clock.monotonic()
+            if left_s <= 0 or not await self._clock.wait(self._pulse.next(), left_s):
+                raise NotSyncedError(missing, timeout_s)
+
+    def _missing(self) -> tuple[str, ...]:
+        return tuple(
+            f"{informer.scope} ({informer.state}{': ' if informer.reason else ''}{informer.reason})"
+            for informer in self._informers.values()
+            if informer.state not in (InformerState.SYNCED, InformerState.ABSENT)
+        )
+
+    # --- reading and write-through for the applier -----------------------------------------------
+
+    def live(self, kind: Kind, key: ObjectKey) -> Resource | None:
+        """The object as the caches know it; None when it does not exist.
+
+        Raises:
+            NotCachedError: no synced cache holds whole objects of this kind at this place.
+        """
+        for projection in self._projections.get(kind, ()):
+            if projection.tells_absence_of(key):
+                found: Resource | None = projection.informer.store.get(key)
+                return found
+        raise NotCachedError(f"{kind} {key}")
+
+    def written(self, kind: Kind, obj: Resource) -> None:
+        """Take what a write returned into every store that it belongs to."""
+        for projection in self._projections.get(kind, ()):
+            projection.written(obj)
+
+    def deleted(self, kind: Kind, key: ObjectKey, uid: str) -> None:
+        """Take that the object with this uid does not exist any more."""
+        for projection in self._projections.get(kind, ()):
+            projection.informer.store.deleted(key, uid)
+
+    # --- states ----------------------------------------------------------------------------------
+
+    def _is_served(self, kind: Kind) -> bool | None:
+        """What discovery says; None when it cannot tell and the server should be asked."""
+        definitions = self._informers.get((CUSTOM_RESOURCE_DEFINITION, "", None))
+        if kind.built_in or self._discovery is None or definitions is None:
+            return None
+        if definitions.state is not InformerState.SYNCED:
+            return None
+        return self._discovery.is_served(kind)
+
+    def _on_discovery(self, *_: object) -> None:
+        for informer in self._informers.values():
+            kind = informer.scope.kind
+            served = self._is_served(kind)
+            if self._served.get(kind) != served:
+                informer.recheck()
+        for kind in self._projections:
+            self._served[kind] = self._is_served(kind)
+
+    def _on_state(self, informer: Informer[Any]) -> None:
+        if informer.scope.kind == CUSTOM_RESOURCE_DEFINITION:
+            self._on_discovery()
+        for handler in self._handlers:
+            try:
+                handler(informer.scope.kind, informer.state)
+            except Exception:
+                log.exception("state handler failed; others are told as usual", scope=str(informer.scope))
+        self._pulse.beat()
