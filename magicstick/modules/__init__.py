@@ -1,0 +1,1 @@
+"""Modules: from a ModuleActivation to a Flux Kustomization."""

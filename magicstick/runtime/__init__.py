@@ -1,0 +1,1 @@
+"""Controller machinery that knows Kubernetes but no Magic Stick."""

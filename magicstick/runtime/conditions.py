@@ -95,8 +95,10 @@ def check_conditions(obj: Mapping[str, Any]) -> list[str]:
         for field in ("type", "status", "reason", "lastTransitionTime")
         if not entry.get(field)
     ]
-    types = [entry.get("type") for entry in conditions]
-    faults += [f"{type_}: stands more than once" for type_ in sorted({t for t in types if types.count(t) > 1})]
+    types = [str(entry.get("type")) for entry in conditions]
+    faults += [
+        f"{type_}: stands more than once" for type_ in sorted({t for t in types if types.count(t) > 1})
+    ]
     if status.get("observedGeneration", 0) > generation:
         faults.append("status.observedGeneration is ahead of metadata.generation")
     faults += [

@@ -49,27 +49,41 @@ class Closed(Exception):  # noqa: N818 - the ordinary end of a worker
 class Handle(Protocol):
     """A timer that can be cancelled."""
 
-    def cancel(self) -> None: ...
+    def cancel(self) -> None:
+        """Do not call back."""
+        ...
 
 
 class Timers(Protocol):
     """What the queue needs of an event loop, so that tests can bring their own time."""
 
-    def time(self) -> float: ...
+    def time(self) -> float:
+        """Seconds, monotonic."""
+        ...
 
-    def call_at(self, when: float, callback: Callable[[], None], /) -> Handle: ...
+    def call_at(self, when: float, callback: Callable[[], None], /) -> Handle:
+        """Call back at that time."""
+        ...
 
 
 class QueueMetrics(Protocol):
     """Told what happens; see `runtime.metrics` for the names that dashboards query."""
 
-    def added(self) -> None: ...
+    def added(self) -> None:
+        """A key entered the queue."""
+        ...
 
-    def taken(self, waited_s: float) -> None: ...
+    def taken(self, waited_s: float) -> None:
+        """A worker took a key."""
+        ...
 
-    def finished(self, worked_s: float) -> None: ...
+    def finished(self, worked_s: float) -> None:
+        """A worker finished with a key."""
+        ...
 
-    def retried(self) -> None: ...
+    def retried(self) -> None:
+        """A key failed and was added with back-off."""
+        ...
 
 
 class NoMetrics:
@@ -130,6 +144,11 @@ class WorkQueue(Generic[K]):
         return len(self._waiting)
 
     @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    @property
     def working(self) -> int:
         """Keys that workers have."""
         return len(self._working)
@@ -186,7 +205,7 @@ class WorkQueue(Generic[K]):
         """The key failed: look at it after 5 ms, 10 ms, … up to 300 s, with jitter. Returns the delay."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        delay = min(BACKOFF_BASE_S * 2 ** min(failures, _BACKOFF_MAX_DOUBLINGS), BACKOFF_CAP_S)
+        delay = min(BACKOFF_BASE_S * 2.0 ** min(failures, _BACKOFF_MAX_DOUBLINGS), BACKOFF_CAP_S)
         delay *= self._rng.uniform(0.75, 1.0)
         self._metrics.retried()
         self.add_after(key, delay, Priority.NORMAL)

@@ -14,7 +14,7 @@ V = TypeVar("V", bound=View)
 Obs = TypeVar("Obs")
 
 
-def any_change(old: View | None, new: View | None) -> bool:
+def any_change(_old: View | None, _new: View | None) -> bool:
     """The predicate that lets every change pass."""
     return True
 
@@ -49,6 +49,9 @@ class Edge(Generic[V]):
     wakes: Callable[[V | None, V | None], Iterable[ObjectKey]]
     why: str
     changed: Callable[[V | None, V | None], bool] = any_change
+    namespace: str = ""
+    name: str | None = None
+    """The scope of the watch: one namespace ("" for all), one object (None for all)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,7 @@ class Declaration:
 
     `requeue_s` maps each outcome to the seconds after which the key is looked at again although
     nothing happened (None: never). `writes` are the kinds that its plans may contain: RBAC is
-    derived from them and the skeleton refuses any other. `stalled` are the outcomes that only a
-    change by a person can end; they are not retried by back-off.
+    derived from them and the skeleton refuses any other.
     """
 
     name: str
@@ -70,13 +72,17 @@ class Declaration:
     workers: int = 16
     coalesce_s: float = 0.0
     """Shortest time between two passes over one key; the first pass of a burst is immediate."""
+    namespace: str = ""
+    """Where the primary objects live; "" for everywhere."""
 
 
 class Reconciler(Protocol[Obs]):
     """One kind's controller: declaration, observation, decision."""
 
     @property
-    def declaration(self) -> Declaration: ...
+    def declaration(self) -> Declaration:
+        """The static facts."""
+        ...
 
     async def observe(self, key: ObjectKey) -> Obs | None:
         """Read the caches and return one frozen value; None when the primary object is gone."""
