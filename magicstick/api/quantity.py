@@ -69,10 +69,11 @@ class Quantity:
     format: Format = Format.DECIMAL
 
     def __str__(self) -> str:
-        """The canonical form, as an API server stores it: `1.5Gi` is `1536Mi`, `1000m` is `1`.
+        """The canonical form, as the API server prints it: `1.5Gi` is `1536Mi`, `1000m` is `1`.
 
-        The one difference: a decimal above 999 exa keeps the suffix `E`, where the API server's own
-        formatting loses the magnitude.
+        Some decimals it stores as they were spelled (`5.153P`, `1E3`), so quantities in objects are
+        compared by value. The one difference here: a decimal above 999 exa keeps the suffix `E`, where
+        the API server's formatting loses the magnitude.
         """
         if self.value == 0:
             return "0"

@@ -4,15 +4,19 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from pydantic.config import JsonDict
 
 from hack.devcluster.cluster import DevCluster
 from hack.devcluster.rest import ApiError, Rest
-from magicstick.api.crds import render_all
+from magicstick.api.crds import DEFINITIONS, render_all
 from magicstick.api.kinds import OWN_KINDS
+from magicstick.api.parse import InvalidSpec, parse
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
+from magicstick.kube.objects import Resource
 from tests.support.crd_bases import BASES, SCHEMAS, Overrides
+from tests.support.crd_examples import EXAMPLES
 from tests.support.crd_fields import CASES, Case
 from tests.support.crd_rules import DEFAULT_PARENTS, DEFAULTS, FREE_FIELDS, RULE_CASES, RuleCase
 from tests.support.schemas import (
@@ -30,6 +34,7 @@ pytestmark = pytest.mark.cluster
 
 NAMESPACE = "default"
 KINDS = {kind.kind: kind for kind in OWN_KINDS}
+SPECS = {definition.kind.kind: definition.spec for definition in DEFINITIONS}
 INVALID = 422
 BAD_REQUEST = 400
 
@@ -88,7 +93,9 @@ def changed(obj: Object, overrides: Overrides) -> Object:
 
 
 def condition(obj: Object, type_: str) -> str | None:
-    found = [each["status"] for each in obj.get("status", {}).get("conditions", []) if each["type"] == type_]
+    """Conditions are null while the server has not looked at a definition yet."""
+    conditions = obj.get("status", {}).get("conditions") or []
+    found = [each["status"] for each in conditions if each["type"] == type_]
     return found[0] if found else None
 
 
@@ -125,6 +132,18 @@ def test_the_server_establishes_the_definition_without_complaint(server: Server,
     assert condition(served, "NamesAccepted") == "True"
     assert condition(served, "NonStructuralSchema") is None
     assert served["status"]["storedVersions"] == ["v1alpha1"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_objects_as_people_write_them_pass_strict_validation(server: Server, kind: str) -> None:
+    for spec in EXAMPLES[kind]:
+        created = server.create({**server.object(kind), "spec": spec}, dry_run=True)
+
+        assert not isinstance(parse(SPECS[kind], stored_object(created)), InvalidSpec)
+
+
+def stored_object(obj: Object) -> Resource:
+    return msgspec.json.decode(msgspec.json.encode(obj), type=Resource)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
