@@ -4,7 +4,7 @@ Whoever edits a catalog commands the operator, so every entry is checked against
 malformed entry costs only that entry (spec: magicstick-api §3).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -51,6 +51,20 @@ def optional_member(parent: Object, name: str) -> Object:
     return member(parent, name) if parent.get(name) is not None else {}
 
 
+def optional_items(parent: Object, name: str) -> Sequence[object]:
+    """The list `name` of a document; absent is empty.
+
+    Raises:
+        CatalogError: no list.
+    """
+    value = parent.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise CatalogError(f"has no list `{name}`")
+    return value
+
+
 def read(model: type[M], entry: object) -> M | str:
     """`entry` as `model`, or "field: what is allowed" for the first field that does not fit."""
     if not isinstance(entry, Mapping):
@@ -61,15 +75,17 @@ def read(model: type[M], entry: object) -> M | str:
     return outcome
 
 
-def read_all(model: type[M], entries: Object) -> tuple[dict[str, M], dict[str, str]]:
+def read_all(
+    model: type[M], entries: Object, *, key_problem: Callable[[str], str | None] = dns_label_problem
+) -> tuple[dict[str, M], dict[str, str]]:
     """The good entries by key and, for each other one, what is wrong; both in catalog order.
 
-    A key becomes an object's name and a label's value, so it must be a DNS label.
+    `key_problem` judges keys; most become an object's name and a label's value.
     """
     good: dict[str, M] = {}
     invalid: dict[str, str] = {}
     for key, entry in entries.items():
-        problem = dns_label_problem(key)
+        problem = key_problem(key)
         outcome = f"key: {problem}" if problem else read(model, entry)
         if isinstance(outcome, str):
             invalid[key] = outcome

@@ -6,10 +6,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StringConstraints
+from pydantic import BeforeValidator
 
 from magicstick.api.base import Model
-from magicstick.api.names import DNS_LABEL_LIMIT, DNS_LABEL_PATTERN
 from magicstick.catalogs.entries import (
     Object,
     document,
@@ -17,6 +16,16 @@ from magicstick.catalogs.entries import (
     optional_member,
     read_all,
     text_items,
+)
+from magicstick.catalogs.fields import (
+    CrdName,
+    DnsLabel,
+    Flag,
+    Names,
+    Number,
+    RepositoryPath,
+    Text,
+    VariableName,
 )
 from magicstick.catalogs.graph import cycles
 
@@ -53,21 +62,6 @@ BUILT_IN_ALIASES: Final[Mapping[str, str]] = MappingProxyType(
 
 _OTHER_GROUP: Final = "other"
 
-Text = Annotated[str, Field(min_length=1)]
-Names = tuple[Text, ...]
-CrdName = Annotated[
-    str,
-    StringConstraints(
-        max_length=253, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$"
-    ),
-]
-RepositoryPath = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$")
-]
-"""Relative, without `./`, `..` or hidden folders: it must stay inside the source."""
-VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-"""As Flux's substitution takes it (spec: platform §0.2)."""
-
 
 def _known_mode(value: object) -> object:
     """Text that is no known mode means the usual one (spec: magicstick-api §3.1)."""
@@ -79,7 +73,7 @@ class Group(Model):
 
     display_name: str = ""
     """Title of the group; empty for its key."""
-    order: StrictInt = 1000
+    order: Number = 1000
     """Position among the groups."""
 
 
@@ -152,13 +146,11 @@ class ModuleDefinition(Model):
     """`static` modules belong to the Flux graph in Git and are never generated."""
     activation_policy: Literal["hardware-detected", "local-model"] | None = None
     """What may switch it on: `hardware-detected` keeps models from doing so."""
-    order: StrictInt | None = None
+    order: Number | None = None
     """Position in lists."""
     path: RepositoryPath
     """Folder of the source that Flux applies, without a leading `./`."""
-    kustomization_name: Annotated[
-        str, StringConstraints(max_length=DNS_LABEL_LIMIT, pattern=DNS_LABEL_PATTERN)
-    ]
+    kustomization_name: DnsLabel
     """Name of the generated Flux Kustomization; without effect for static modules."""
     requires: Names = ()
     """Modules that must be ready first, by key or alias."""
@@ -166,15 +158,15 @@ class ModuleDefinition(Model):
     """Compute capabilities that the module brings."""
     required_crds: tuple[CrdName, ...] = ()
     """CustomResourceDefinitions that must be established for the module to be ready."""
-    wait_for_ready: StrictBool = False
+    wait_for_ready: Flag = False
     """Whether Flux waits for everything that it applied."""
     hardware: Hardware | None = None
     """For vendor modules: the devices it serves."""
-    default: StrictBool = False
+    default: Flag = False
     """Whether the default Appliance has it; information only."""
     uninstall_policy: Literal["keep-data", "remove"] | None = None
     """What becomes of its data; information only."""
-    post_build_substitution: StrictBool = False
+    post_build_substitution: Flag = False
     """Whether the settings of the appliance are substituted in its manifests."""
     parameters: tuple[Parameter, ...] = ()
     """Settings that users may give."""
