@@ -65,6 +65,8 @@ def main(argv: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
         signal.signal(number, _ignore)
     guard = os.getpid()
+    if os.getpgid(0) != guard:
+        os.setpgid(0, 0)
     child = os.fork()
     if child == 0:
         _exec(argv, guard)

@@ -51,7 +51,7 @@ class ManagedProcess:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **(env or {})},
-                start_new_session=True,
+                start_new_session=True,  # from the beginning: it may be signalled at once
                 pass_fds=(held,),
             )
         os.close(held)
