@@ -2,7 +2,7 @@
 
 What a user named is never renamed: where it cannot be served under its own name it is refused with
 the sentence of `dns_label_problem`. What we derive is shortened, with a hash of the whole, so that
-distinct inputs stay distinct (README decision 17).
+distinct inputs stay distinct.
 """
 
 import hashlib

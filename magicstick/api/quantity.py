@@ -1,6 +1,6 @@
 """Kubernetes quantities: exact values, MiB, and the spelling that an API server would store.
 
-The grammar is that of `k8s.io/apimachinery/pkg/api/resource` (README decision 16)::
+The grammar is that of `k8s.io/apimachinery/pkg/api/resource` (spec: models §5)::
 
     quantity = [sign] number [suffix]
     number   = digits | digits "." digits | digits "." | "." digits      (ASCII digits alone)
@@ -120,7 +120,7 @@ def to_mi(text: str) -> int:
 def vram_mi(text: str) -> int:
     """The MiB that a `vram` field asks for: like `to_mi`, but bare digits are MiB already.
 
-    So `12000` is 12000 MiB, while `12000M` and `12e9` are bytes (README decision 16).
+    So `12000` is 12000 MiB, while `12000M` and `12e9` are bytes.
 
     Raises:
         QuantityError: no quantity, not above zero, or above `MAX_MI`.
