@@ -1,6 +1,7 @@
 """A bare asyncio client: the yardstick of the measurements, and the hands of actors and tests.
 
-It shares no code with the operator and decides nothing. aiohttp and msgspec are what the operator uses as well,
+It shares no code with the operator and decides nothing. aiohttp and msgspec are what the operator uses
+as well,
 so that the difference is what watching, deciding and comparing cost.
 """
 

@@ -7,7 +7,6 @@ body never appears in an error. Reading requests are repeated a few times when n
 Assumes one event loop. A write that failed with `Unavailable` may have been applied.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
@@ -353,7 +352,7 @@ class Client:
             ) as response:
                 code = response.status
                 return code, response.headers, await response.read()
-        except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise Unavailable(f"{method} {url.path}: {type(error).__name__}: {error}", code=0) from error
         finally:
             if self._observer is not None:
@@ -380,7 +379,7 @@ class Client:
                     async for line in _split(response.content):
                         yield line
                     return
-            except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
+            except (TimeoutError, aiohttp.ClientError, OSError) as error:
                 raise Unavailable(f"watch {path}: {type(error).__name__}: {error}", code=0) from error
 
 

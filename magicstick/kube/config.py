@@ -102,7 +102,7 @@ class ClusterConfig:
     @classmethod
     async def _load_kubeconfig(cls, kubeconfig: Path | None, context: str | None) -> "ClusterConfig":
         location = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG") or "~/.kube/config"
-        if not any(Path(part).expanduser().is_file() for part in location.split(os.pathsep) if part):
+        if not _any_exists(location):
             raise ConfigError(
                 f"no kubeconfig at {location}: set KUBECONFIG or --kubeconfig to an existing file, "
                 "or run inside a cluster"
@@ -140,7 +140,7 @@ class ClusterConfig:
         def configuration() -> "Configuration":
             fresh = configuration_class()
             try:
-                load_incluster_config(client_configuration=fresh)
+                load_incluster_config(client_configuration=fresh)  # type: ignore[no-untyped-call] # untyped there
             except (ConfigException, OSError) as error:
                 raise ConfigError(f"in-cluster configuration: {error}") from error
             return fresh
@@ -170,6 +170,11 @@ class ClusterConfig:
                     raise
             self._read_at = time.monotonic()
         return self._value
+
+
+def _any_exists(location: str) -> bool:
+    """Whether one of the files of a colon-separated list is there."""
+    return any(Path(part).expanduser().is_file() for part in location.split(os.pathsep) if part)
 
 
 def _tls(configuration: "Configuration") -> ssl.SSLContext | None:

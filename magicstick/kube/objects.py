@@ -68,7 +68,9 @@ class View(Protocol):
     """What every view offers: the metadata of the object."""
 
     @property
-    def metadata(self) -> ObjectMeta: ...
+    def metadata(self) -> ObjectMeta:
+        """Name, namespace, version and the rest."""
+        ...
 
 
 class MetadataOnly(msgspec.Struct, frozen=True, gc=False):
