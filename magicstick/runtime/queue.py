@@ -42,7 +42,7 @@ class Priority(IntEnum):
     """Nothing changed as far as we know: resync, first look after the start."""
 
 
-class Closed(Exception):  # noqa: N818 - the ordinary end of a worker
+class Closed(Exception):
     """The queue was closed."""
 
 
