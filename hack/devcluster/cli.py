@@ -205,10 +205,10 @@ def _start_here(components: Selection, directory: Path, source: Path, *, keep: b
     with DevCluster.start(
         SELECTIONS[components], directory=directory, keep=keep, source=source, log=errors.print
     ) as cluster:
-        console.print(f"ready: {cluster.url}")
-        console.print(f"KUBECONFIG={cluster.kubeconfig}")
-        console.print("Ctrl-C stops it" + ("" if keep else " and removes its data"))
         try:
+            console.print(f"ready: {cluster.url}")
+            console.print(f"KUBECONFIG={cluster.kubeconfig}")
+            console.print("Ctrl-C stops it" + ("" if keep else " and removes its data"))
             _watch_over(cluster)
         except KeyboardInterrupt:
             console.print("stopping")

@@ -74,13 +74,8 @@ class Ownership:
 
     def clear_leftovers(self) -> None:
         """Removes what a cluster that was not to be kept could not remove itself, since it was killed."""
-        if _kept(self._directory).exists():
-            return
-        for path in self._directory.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path)
-            elif path != _lock(self._directory):
-                path.unlink()
+        if not _kept(self._directory).exists():
+            self._clear()
 
     def end(self, *, keep: bool) -> None:
         """Gives the right back and, unless it is to be kept, removes the directory."""
@@ -88,12 +83,23 @@ class Ownership:
         if keep:
             _kept(self._directory).touch()
         else:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            self._clear()
+            # The lock goes last: as long as anything is left, others see that the directory is in use.
+            _lock(self._directory).unlink()
+            with contextlib.suppress(OSError):  # somebody else may have taken it in this moment
+                self._directory.rmdir()
         self._file.close()
 
     def release(self) -> None:
         """Gives the right back and leaves everything as it is."""
         self._file.close()
+
+    def _clear(self) -> None:
+        for path in self._directory.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path != _lock(self._directory):
+                path.unlink()
 
 
 def is_owned(directory: Path) -> bool:

@@ -280,7 +280,11 @@ def test_a_port_taken_in_the_meantime_is_replaced(monkeypatch: pytest.MonkeyPatc
         taken.bind((LOOPBACK, 0))
         taken.listen()
         port = taken.getsockname()[1]
-        monkeypatch.setattr(Ports, "choose", lambda: Ports(*[port] * len(Ports.__dataclass_fields__)) if not said else choose())
+        monkeypatch.setattr(
+            Ports,
+            "choose",
+            lambda: Ports(*[port] * len(Ports.__dataclass_fields__)) if not said else choose(),
+        )
         with DevCluster.start(log=said.append) as cluster:
             assert cluster.rest.get("/readyz") == {"text": "ok"}
     assert said == ["another process took one of the ports; trying others"]
