@@ -1,8 +1,12 @@
 """Time as controllers see it, injected so that tests own it."""
 
+import asyncio
 import time
+from collections.abc import Coroutine
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -17,6 +21,14 @@ class Clock(Protocol):
         ...
 
 
+class SleepingClock(Clock, Protocol):
+    """A clock that can also be waited on."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Come back after so many seconds of `monotonic`; at once for zero and less."""
+        ...
+
+
 class SystemClock:
     """The machine's clocks."""
 
@@ -27,3 +39,33 @@ class SystemClock:
     def now(self) -> datetime:
         """See `Clock`."""
         return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """See `SleepingClock`."""
+        await asyncio.sleep(max(0.0, seconds))
+
+
+async def within(clock: SleepingClock, seconds: float, work: Coroutine[object, object, T]) -> T:
+    """What `work` returns, if it does so within `seconds` of this clock.
+
+    `asyncio.timeout` does the same on the loop's own clock, which tests cannot move.
+
+    Raises:
+        TimeoutError: it did not; `work` was cancelled and has ended.
+    """
+    task = asyncio.ensure_future(work)
+    alarm = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait((task, alarm), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise TimeoutError(f"not done after {seconds:g} s")
+        return task.result()
+    finally:
+        for pending in (task, alarm):
+            pending.cancel()
+        await asyncio.gather(task, alarm, return_exceptions=True)
+
+
+def microtime(moment: datetime) -> str:
+    """As the API writes a MicroTime: UTC with six decimals and `Z` (Leases, Events)."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
