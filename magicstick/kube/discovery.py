@@ -37,7 +37,8 @@ class CrdSpec(msgspec.Struct, frozen=True, gc=False):
 class CrdStatus(msgspec.Struct, frozen=True, gc=False):
     """`status` of a definition."""
 
-    conditions: tuple[CrdCondition, ...] = ()
+    conditions: tuple[CrdCondition, ...] | None = None
+    """The server stores null for a moment after the creation."""
 
 
 class CrdView(msgspec.Struct, frozen=True, gc=False):
@@ -50,7 +51,7 @@ class CrdView(msgspec.Struct, frozen=True, gc=False):
     @property
     def established(self) -> bool:
         """Whether the server serves it, and it is not being removed."""
-        conditions = {condition.type: condition.status for condition in self.status.conditions}
+        conditions = {condition.type: condition.status for condition in self.status.conditions or ()}
         return conditions.get("Established") == "True" and not self.metadata.dying
 
     def serves(self, version: str) -> bool:
