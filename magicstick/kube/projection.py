@@ -49,9 +49,11 @@ class Projection(Generic[V]):
         self.informer.store.written(projected)
 
 
-def _is_part_of(view: type[View], whole: type[msgspec.Struct]) -> bool:
+def _is_part_of(view: type[object], whole: type[msgspec.Struct]) -> bool:
     """Whether a view reads no field that the whole object, or its metadata, does not carry."""
-    fields = {field.encode_name: field.type for field in msgspec.structs.fields(view)}
+    fields = {
+        field.encode_name: field.type for field in msgspec.structs.fields(cast("type[msgspec.Struct]", view))
+    }
     carried = {field.encode_name for field in msgspec.structs.fields(whole)}
     metadata = fields.get("metadata")
     return fields.keys() <= carried and (metadata is None or _is_part_of(metadata, FullObjectMeta))

@@ -1,0 +1,348 @@
+"""Makes the cluster match one step of a plan, and sends nothing where it already does.
+
+Guarantees
+    - What differs is decided from the caches (`differ`); a converged cluster gets no request, also
+      from a process that has just started.
+    - An object that belongs to someone else (it lacks our managed-by label) is never written:
+      `NameConflict`. One that appears at the very moment of a first apply is not taken over either:
+      a first apply is not forced, so fields that another manager has set answer `Conflict`.
+    - Everything that is written, patched or deleted carries the uid of the object that was decided
+      on: one that was replaced meanwhile answers `Conflict`, or counts as gone when it is deleted.
+    - A dying object gets no apply and no finalizer; its status and its finalizers may be written.
+    - What a write returned is in the caches when the method returns.
+    - Finalizers of others keep their place; a concurrent change of any kind answers `Conflict`.
+
+Assumptions
+    Desired objects are complete, canonical, and carry the managed-by label; views are never changed.
+
+Failure modes
+    Every `ApiError` of the request passes to the caller. After `Unavailable` the write may have
+    happened: the next decision, on what the watch tells by then, finds out.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import structlog
+
+from magicstick.kube.cache import NotCachedError
+from magicstick.kube.differ import Differences, differences, equal
+from magicstick.kube.errors import AlreadyExists, Conflict, KindNotServed, NameConflict, NotFound
+from magicstick.kube.kinds import Kind, ObjectKey
+from magicstick.kube.objects import Resource, View
+from magicstick.kube.timing import Clock, SystemClock
+from magicstick.kube.writes import HotWrites, Place, Rewritten, digest
+
+Body = Mapping[str, Any]
+OnHotWrites = Callable[[Kind, ObjectKey, int], None]
+"""Told (kind, key, writes in the last minute) once per burst of writes without a new intention."""
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+UID_PRECONDITION = "UID in precondition"
+
+log = structlog.get_logger(__name__)
+
+
+class Writing(Protocol):
+    """What the applier needs of a client."""
+
+    async def get(self, kind: Kind, key: ObjectKey, *, view: type[Resource]) -> Resource:
+        """Read one object."""
+        ...
+
+    async def create(self, kind: Kind, body: Body) -> Resource:
+        """POST."""
+        ...
+
+    async def apply(
+        self, kind: Kind, body: Body, *, subresource: str | None = None, force: bool = True
+    ) -> Resource:
+        """Server-side apply."""
+        ...
+
+    async def merge_patch(
+        self, kind: Kind, key: ObjectKey, body: Body, *, subresource: str | None = None
+    ) -> Resource:
+        """JSON merge patch."""
+        ...
+
+    async def delete(self, kind: Kind, key: ObjectKey, *, uid: str | None = None) -> Resource | None:
+        """DELETE with a precondition."""
+        ...
+
+
+class WriteThrough(Protocol):
+    """What the applier needs of the caches."""
+
+    def live(self, kind: Kind, key: ObjectKey) -> Resource | None:
+        """The object, None when it does not exist; `NotCachedError` when the caches cannot tell."""
+        ...
+
+    def written(self, kind: Kind, obj: Resource) -> None:
+        """Take what a write returned."""
+        ...
+
+    def deleted(self, kind: Kind, key: ObjectKey, uid: str) -> None:
+        """Take that an object is gone."""
+        ...
+
+
+@dataclass(slots=True)
+class WriteCounters:
+    """What an applier did, for metrics."""
+
+    sent: int = 0
+    skipped: int = 0
+    """Steps for which nothing had to be sent."""
+    without_effect: int = 0
+    """Requests that the server answered with an unchanged object."""
+
+
+class Applier:
+    """See the module. `manager` is the field manager of the client; `managed_by` the label's value."""
+
+    def __init__(
+        self,
+        client: Writing,
+        caches: WriteThrough,
+        *,
+        manager: str,
+        managed_by: str | None = None,
+        on_hot_writes: OnHotWrites | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.counters = WriteCounters()
+        self._client = client
+        self._caches = caches
+        self._manager = manager
+        self._managed_by = managed_by or manager
+        self._on_hot_writes = on_hot_writes
+        self._clock = clock or SystemClock()
+        self._rewritten = Rewritten()
+        self._hot = HotWrites()
+
+    # --- whole objects ---------------------------------------------------------------------------
+
+    async def apply(self, kind: Kind, body: Body) -> bool:
+        """Make `body` true with server-side apply; whether that changed the object.
+
+        Raises:
+            NameConflict: the object exists and is not ours.
+            Conflict: the object was replaced, or appeared, since the caches were read.
+            ValueError: `body` lacks our managed-by label, so that we would not know it again.
+        """
+        if body["metadata"].get("labels", {}).get(MANAGED_BY) != self._managed_by:
+            raise ValueError(f"a desired {kind} lacks the label {MANAGED_BY}={self._managed_by}")
+        key = _key_of(body)
+        live = await self._read(kind, key)
+        if live is None:
+            return await self._send(Place(kind, key), body, None)
+        if live.metadata.dying:
+            self.counters.skipped += 1
+            return False
+        if live.metadata.labels.get(MANAGED_BY) != self._managed_by:
+            raise NameConflict(f"{kind} {key} exists and is not managed by {self._managed_by}")
+        place = Place(kind, key)
+        found = self._differences(place, body, live)
+        if self._settled(place, body, live, found):
+            return False
+        log.debug("apply", kind=str(kind), key=str(key), differs=tuple(found))
+        return await self._send(place, body, live)
+
+    async def create(self, kind: Kind, body: Body) -> bool:
+        """Create `body` unless an object of its name exists, whosever it is; whether it was created."""
+        if self._cached(kind, _key_of(body)) is not None:
+            self.counters.skipped += 1
+            return False
+        self._note(Place(kind, _key_of(body)), digest(body))
+        try:
+            created = await self._client.create(kind, body)
+        except AlreadyExists:
+            return False
+        self._caches.written(kind, created)
+        return True
+
+    async def delete(self, kind: Kind, key: ObjectKey, uid: str) -> bool:
+        """Delete exactly the object with this uid; whether a deletion was asked for now.
+
+        False when it is gone, replaced, or dying already: there is nothing left to ask for.
+        """
+        live = self._cached(kind, key)
+        if live is not None and live.metadata.uid == uid and live.metadata.dying:
+            self.counters.skipped += 1
+            return False
+        self._note(Place(kind, key), "delete")
+        try:
+            left = await self._client.delete(kind, key, uid=uid)
+        except NotFound as error:
+            self._gone(kind, key, uid, error)
+            return False
+        except Conflict as conflict:
+            if UID_PRECONDITION not in conflict.message:
+                raise
+            self._forget(kind, key, uid)
+            return False
+        if left is not None and left.metadata.dying:
+            self._caches.written(kind, left)
+        else:
+            self._forget(kind, key, uid)
+        return True
+
+    # --- finalizers ------------------------------------------------------------------------------
+
+    async def add_finalizer(self, kind: Kind, live: View, finalizer: str) -> bool:
+        """Put our finalizer behind those of others; whether that was needed. Never on a dying object.
+
+        Raises:
+            Conflict: the object changed since it was read.
+            NotFound: it is gone.
+        """
+        if live.metadata.dying or finalizer in live.metadata.finalizers:
+            return False
+        await self._set_finalizers(kind, live, [*live.metadata.finalizers, finalizer])
+        return True
+
+    async def remove_finalizer(self, kind: Kind, live: View, finalizer: str) -> bool:
+        """Take our finalizer out and leave those of others; whether it was there.
+
+        Raises:
+            Conflict: the object changed since it was read.
+        """
+        if finalizer not in live.metadata.finalizers:
+            return False
+        left = [name for name in live.metadata.finalizers if name != finalizer]
+        try:
+            await self._set_finalizers(kind, live, left)
+        except NotFound as error:
+            self._gone(kind, live.metadata.key, live.metadata.uid, error)
+            return False
+        return True
+
+    async def _set_finalizers(self, kind: Kind, live: View, finalizers: list[str]) -> None:
+        """Merge patch bound to the version that was read, so that no foreign entry can be lost."""
+        metadata = live.metadata
+        self._note(Place(kind, metadata.key), digest(finalizers))
+        body = {
+            "metadata": {
+                "uid": metadata.uid,
+                "resourceVersion": metadata.resource_version,
+                "finalizers": finalizers,
+            }
+        }
+        patched = await self._client.merge_patch(kind, metadata.key, body)
+        if patched.metadata.dying and not patched.metadata.finalizers:
+            self._forget(kind, metadata.key, metadata.uid)
+        else:
+            self._caches.written(kind, patched)
+
+    # --- status ----------------------------------------------------------------------------------
+
+    async def apply_status(self, kind: Kind, live: Resource, status: Body) -> bool:
+        """Make `status` the complete status, as far as we own it; whether that changed the object.
+
+        False also when the object is gone.
+
+        Raises:
+            Conflict: the object was replaced.
+        """
+        place = Place(kind, live.metadata.key, "status")
+        body = _status_body(kind, live.metadata.key, status)
+        found = self._differences(place, body, live)
+        if self._settled(place, body, live, found):
+            return False
+        try:
+            return await self._send(place, body, live)
+        except NotFound as error:
+            self._gone(kind, live.metadata.key, live.metadata.uid, error)
+            return False
+
+    # --- shared ----------------------------------------------------------------------------------
+
+    async def _read(self, kind: Kind, key: ObjectKey) -> Resource | None:
+        """The object from the caches, or from the server where the caches cannot tell."""
+        try:
+            return self._caches.live(kind, key)
+        except NotCachedError:
+            pass
+        try:
+            return await self._client.get(kind, key, view=Resource)
+        except KindNotServed:
+            raise
+        except NotFound:
+            return None
+
+    def _cached(self, kind: Kind, key: ObjectKey) -> Resource | None:
+        """The object as far as the caches know it, without asking the server."""
+        try:
+            return self._caches.live(kind, key)
+        except NotCachedError:
+            return None
+
+    async def _send(self, place: Place, body: Body, live: Resource | None) -> bool:
+        """Server-side apply bound to the object that was decided on; whether it changed anything."""
+        desired = self._desired(place, body)
+        self._note(place, desired)
+        bound = body
+        if live is not None:
+            bound = {**body, "metadata": {**body["metadata"], "uid": live.metadata.uid}}
+        result = await self._client.apply(
+            place.kind, bound, subresource=place.subresource or None, force=live is not None
+        )
+        self._caches.written(place.kind, result)
+        self._rewritten.settle(place, result.metadata.uid, desired, self._differences(place, body, result))
+        changed = live is None or live.metadata.resource_version != result.metadata.resource_version
+        self.counters.without_effect += not changed
+        return changed
+
+    def _differences(self, place: Place, body: Body, live: Resource) -> Differences:
+        """What applying `body` to `live` would change: of a status everything counts, whoever set it."""
+        if place.subresource:
+            return {} if equal(body["status"], live.status) else {"status": live.status}
+        return differences(body, live, self._manager)
+
+    def _settled(self, place: Place, body: Body, live: Resource, found: Differences) -> bool:
+        """Whether sending would change nothing: nothing differs, or only what the server rewrote."""
+        settled = not found or self._rewritten.explains(
+            place, live.metadata.uid, self._desired(place, body), found
+        )
+        self.counters.skipped += settled
+        return settled
+
+    def _desired(self, place: Place, body: Body) -> str:
+        return digest(body["status"] if place.subresource else body)
+
+    def _note(self, place: Place, desired: str) -> None:
+        """Count a request, and report an object that gets the same one over and over."""
+        self.counters.sent += 1
+        writes = self._hot.note(place, desired, self._clock.monotonic())
+        if not writes:
+            return
+        log.warning("one object is written again and again", kind=str(place.kind), key=str(place.key))
+        if self._on_hot_writes is not None:
+            self._on_hot_writes(place.kind, place.key, writes)
+
+    def _gone(self, kind: Kind, key: ObjectKey, uid: str, error: NotFound) -> None:
+        """The object does not exist; that its kind is not served says nothing of it, and is raised."""
+        if isinstance(error, KindNotServed):
+            raise error
+        self._forget(kind, key, uid)
+
+    def _forget(self, kind: Kind, key: ObjectKey, uid: str) -> None:
+        self._rewritten.forget(kind, key)
+        self._caches.deleted(kind, key, uid)
+
+
+def _key_of(body: Body) -> ObjectKey:
+    return ObjectKey(body["metadata"].get("namespace", ""), body["metadata"]["name"])
+
+
+def _status_body(kind: Kind, key: ObjectKey, status: Body) -> Body:
+    """The object that a status apply sends: its identity and nothing but the status."""
+    place = {"namespace": key.namespace} if key.namespace else {}
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": key.name, **place},
+        "status": status,
+    }

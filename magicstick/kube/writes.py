@@ -1,0 +1,102 @@
+"""What the applier remembers of its own writes."""
+
+import hashlib
+from collections import deque
+from dataclasses import dataclass, field
+
+import msgspec
+
+from magicstick.kube.differ import Differences
+from magicstick.kube.kinds import Kind, ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a write goes to: an object, or a subresource of it."""
+
+    kind: Kind
+    key: ObjectKey
+    subresource: str = ""
+
+
+def digest(body: object) -> str:
+    """A short fingerprint of a JSON value, the same for the same value in any process."""
+    encoded = msgspec.json.encode(body, order="sorted")
+    return hashlib.blake2b(encoded, digest_size=16).hexdigest()
+
+
+class Rewritten:
+    """Differences that remain after a write, since the server spells or prunes something its own way.
+
+    Sending the same again would change nothing, so exactly these differences, for the same object
+    and the same desired content, count as none. Anything else in the object that changes later is a
+    difference as ever.
+    """
+
+    def __init__(self) -> None:
+        self._remaining: dict[Place, tuple[str, str, Differences]] = {}
+
+    def settle(self, place: Place, uid: str, desired: str, remaining: Differences) -> None:
+        """Remember what differs right after a write of the content with this digest."""
+        if remaining:
+            self._remaining[place] = (uid, desired, remaining)
+        else:
+            self._remaining.pop(place, None)
+
+    def explains(self, place: Place, uid: str, desired: str, found: Differences) -> bool:
+        """Whether the differences are those that the last write of this content left."""
+        return self._remaining.get(place) == (uid, desired, found)
+
+    def forget(self, kind: Kind, key: ObjectKey) -> None:
+        """The object is gone."""
+        for place in [place for place in self._remaining if (place.kind, place.key) == (kind, key)]:
+            del self._remaining[place]
+
+    def __len__(self) -> int:
+        return len(self._remaining)
+
+
+@dataclass(slots=True)
+class _Burst:
+    desired: str
+    times: deque[float] = field(default_factory=deque)
+    reported: bool = False
+
+
+class HotWrites:
+    """Notices that one object is written again and again although nothing new is wanted.
+
+    That is a loop that feeds itself: somebody (a webhook, another controller, a pruned field) undoes
+    or alters each write, or the wanted content is compared with something that it can never equal.
+    """
+
+    def __init__(self, *, limit: int = 5, window_s: float = 60.0) -> None:
+        self._limit = limit
+        self._window_s = window_s
+        self._bursts: dict[Place, _Burst] = {}
+        self._sweep_at = 0.0
+
+    def note(self, place: Place, desired: str, now: float) -> int:
+        """Note one write; the number of writes in the window when that first exceeds the limit, else 0."""
+        self._sweep(now)
+        burst = self._bursts.get(place)
+        if burst is None or burst.desired != desired or burst.times[-1] < now - self._window_s:
+            burst = self._bursts[place] = _Burst(desired)
+        burst.times.append(now)
+        while burst.times[0] < now - self._window_s:
+            burst.times.popleft()
+        if len(burst.times) <= self._limit or burst.reported:
+            return 0
+        burst.reported = True
+        return len(burst.times)
+
+    def _sweep(self, now: float) -> None:
+        """Once a window, forget what left it, so that memory is bounded by the writes of two windows."""
+        if now < self._sweep_at:
+            return
+        self._sweep_at = now + self._window_s
+        since = now - self._window_s
+        self._bursts = {place: burst for place, burst in self._bursts.items() if burst.times[-1] >= since}
+
+    def __len__(self) -> int:
+        return len(self._bursts)
