@@ -1,0 +1,130 @@
+"""Probes and metrics over HTTP (spec: README decision 21).
+
+`/livez` fails when a restart would help: the event loop is stuck, a watch has been silent for far longer
+than the server allows, or the lease's loop has stopped coming round. A backlog, an absent CRD or an API
+server that is away are no reason. `/readyz` says whether caches are synced and the lease is held or
+waited for. `/healthz` answers like `/livez`. `?verbose` gives every check as JSON.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import anyio
+from aiohttp import web
+
+from magicstick.runtime.clock import Clock
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+LAG_LIMIT_S = 10.0
+LAG_PERIOD_S = 0.5
+
+Check = Callable[[], str]
+"""Returns what is wrong; an empty text when nothing is."""
+
+
+class AddressInUseError(Exception):
+    """A bind address cannot be used; the message names the setting."""
+
+
+class LoopLag:
+    """Measures how late the event loop runs what is due."""
+
+    def __init__(self, clock: Clock, report: Callable[[float], None] = lambda _: None) -> None:
+        self._clock = clock
+        self._report = report
+        self._due = clock.monotonic()
+        self.lag_s = 0.0
+
+    async def run(self) -> None:
+        """Measure until cancelled."""
+        while True:
+            self._due = self._clock.monotonic() + LAG_PERIOD_S
+            await anyio.sleep(LAG_PERIOD_S)
+            self.lag_s = max(0.0, self._clock.monotonic() - self._due)
+            self._report(self.lag_s)
+
+    def check(self) -> str:
+        """For `/livez`."""
+        late = max(self.lag_s, self._clock.monotonic() - self._due)
+        return f"the event loop is {late:.1f} s late" if late > LAG_LIMIT_S else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """The checks by name."""
+
+    live: Mapping[str, Check]
+    ready: Mapping[str, Check]
+
+
+@contextlib.asynccontextmanager
+async def serve_health(address: str, probes: Probes) -> AsyncIterator[str]:
+    """Serve the probes while the block runs; yields the URL, empty when switched off.
+
+    Raises:
+        AddressInUseError: the address cannot be bound.
+    """
+
+    async def live(request: web.Request) -> web.Response:
+        return _verdict(request, probes.live)
+
+    async def ready(request: web.Request) -> web.Response:
+        return _verdict(request, probes.ready)
+
+    app = web.Application()
+    app.router.add_get("/livez", live)
+    app.router.add_get("/healthz", live)
+    app.router.add_get("/readyz", ready)
+    async with _serve(app, address, "HEALTH_BIND_ADDRESS") as url:
+        yield url
+
+
+@contextlib.asynccontextmanager
+async def serve_metrics(address: str, render: Callable[[], bytes]) -> AsyncIterator[str]:
+    """Serve `/metrics` while the block runs; yields the URL, empty when switched off.
+
+    Raises:
+        AddressInUseError: the address cannot be bound.
+    """
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=render(), headers={"Content-Type": CONTENT_TYPE})
+
+    app = web.Application()
+    app.router.add_get("/metrics", metrics)
+    async with _serve(app, address, "METRICS_BIND_ADDRESS") as url:
+        yield url
+
+
+def _verdict(request: web.Request, checks: Mapping[str, Check]) -> web.Response:
+    wrong = {name: text for name, check in checks.items() if (text := check())}
+    status = HTTPStatus.SERVICE_UNAVAILABLE if wrong else HTTPStatus.OK
+    if "verbose" in request.query:
+        return web.json_response({name: wrong.get(name, "ok") for name in checks}, status=status)
+    text = "\n".join(f"{name}: {problem}" for name, problem in wrong.items()) or "ok"
+    return web.Response(text=text + "\n", status=status)
+
+
+@contextlib.asynccontextmanager
+async def _serve(app: web.Application, address: str, setting: str) -> AsyncIterator[str]:
+    if not address:
+        yield ""
+        return
+    host, _, port = address.rpartition(":")
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host.strip("[]") or None, int(port))
+        try:
+            await site.start()
+        except OSError as error:
+            raise AddressInUseError(
+                f"cannot listen on {address} ({error.strerror}): set {setting} to a free address, "
+                "or to nothing to switch it off"
+            ) from error
+        bound = runner.addresses[0]
+        yield f"http://{bound[0]}:{bound[1]}"
+    finally:
+        await runner.cleanup()
