@@ -6,17 +6,20 @@ Guarantees
       after `done`.
     - Nothing added is lost: after the last `add` of a key there is a `get` of it, unless the queue is
       closed.
-    - No key waits for ever: every `AGEING_S` seconds of waiting raise a key by one priority, so that
-      a steady flow of urgent keys delays the others but does not starve them.
-    - Of several delayed adds of a key the earliest counts; an immediate add cancels the delay.
+    - No key waits for ever: a key of priority *p* goes before every key that was added more than
+      *p* times `AGEING_S` later, so that a steady flow of urgent keys delays the others but does not
+      starve them.
+    - Of several delayed adds of a key the earliest counts. An immediate add cancels the delay; only a
+      LOW one waits for a back-off to end, since it brings no news.
 
-Assumes one event loop; every method but `get` returns at once. All operations are O(1), delayed adds
-O(log n).
+Assumes one event loop; every method but `get` returns at once. Operations are O(log n) in the number of
+keys, those for metrics O(n).
 """
 
 import asyncio
 import heapq
 import random
+import time
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -28,7 +31,9 @@ K = TypeVar("K", bound=Hashable)
 AGEING_S = 1.0
 BACKOFF_BASE_S = 0.005
 BACKOFF_CAP_S = 300.0
+BACKOFF_JITTER = 0.25
 _BACKOFF_MAX_DOUBLINGS = 20
+_COMPACT_ABOVE = 64
 
 
 class Priority(IntEnum):
@@ -64,6 +69,21 @@ class Timers(Protocol):
     def call_at(self, when: float, callback: Callable[[], None], /) -> Handle:
         """Call back at that time."""
         ...
+
+
+class LoopTimers:
+    """The running event loop's timers on the machine's monotonic clock.
+
+    Not the loop's own clock: uvloop's counts whole milliseconds, and a pass is often shorter.
+    """
+
+    def time(self) -> float:
+        """See `Timers`."""
+        return time.monotonic()
+
+    def call_at(self, when: float, callback: Callable[[], None], /) -> Handle:
+        """See `Timers`."""
+        return asyncio.get_running_loop().call_later(when - time.monotonic(), callback)
 
 
 class QueueMetrics(Protocol):
@@ -111,8 +131,22 @@ class _Waiting:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Delayed:
+    """A key that comes later: when, as what, the number of its valid place, and why."""
+
+    due: float
+    priority: Priority
+    number: int
+    backoff: bool
+
+
 class WorkQueue(Generic[K]):
-    """See the module's docstring."""
+    """See the module's docstring.
+
+    Both heaps may hold places that are not valid any more (the key was promoted, taken or cancelled).
+    They are told by their number and skipped when they come up.
+    """
 
     def __init__(
         self,
@@ -122,22 +156,26 @@ class WorkQueue(Generic[K]):
         metrics: QueueMetrics | None = None,
         ageing_s: float = AGEING_S,
     ) -> None:
-        self._timers = timers or asyncio.get_running_loop()
+        self._timers: Timers = timers or LoopTimers()
         self._rng = rng or random.Random()  # noqa: S311 - jitter needs no secrecy
         self._metrics: QueueMetrics = metrics or NoMetrics()
         self._ageing_s = ageing_s
-        self._lanes: tuple[deque[tuple[K, int]], ...] = tuple(deque() for _ in Priority)
         self._waiting: dict[K, _Waiting] = {}
+        self._ready: list[tuple[float, int, K]] = []
+        """Heap of (time of the add plus the handicap of the priority, number, key)."""
         self._working: dict[K, float] = {}
         self._again: dict[K, Priority] = {}
-        self._due: dict[K, tuple[float, Priority, int]] = {}
+        self._delayed: dict[K, _Delayed] = {}
         self._heap: list[tuple[float, int, K]] = []
+        """Heap of (due, number, key)."""
         self._timer: Handle | None = None
         self._timer_at = 0.0
         self._failures: dict[K, int] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
         self._number = 0
         self._closed = False
+
+    # -- for metrics and health --------------------------------------------------------------------
 
     def __len__(self) -> int:
         """Keys that could be taken now, delayed ones not counted."""
@@ -156,7 +194,11 @@ class WorkQueue(Generic[K]):
     @property
     def delayed(self) -> int:
         """Keys that come later."""
-        return len(self._due)
+        return len(self._delayed)
+
+    def depth(self, priority: Priority) -> int:
+        """Keys of one priority that could be taken now."""
+        return sum(entry.priority is priority for entry in self._waiting.values())
 
     def oldest_wait_s(self) -> float:
         """How long the key that waits longest has waited."""
@@ -168,56 +210,59 @@ class WorkQueue(Generic[K]):
         now = self._timers.time()
         return max((now - begun for begun in self._working.values()), default=0.0)
 
+    def failures(self, key: K) -> int:
+        """How often the key failed in a row."""
+        return self._failures.get(key, 0)
+
+    # -- adding ------------------------------------------------------------------------------------
+
     def add(self, key: K, priority: Priority = Priority.NORMAL) -> None:
         """The key wants to be looked at now."""
         if self._closed:
             return
-        self._due.pop(key, None)
+        delayed = self._delayed.get(key)
+        if delayed is not None:
+            if delayed.backoff and priority is Priority.LOW:
+                return
+            del self._delayed[key]
         if key in self._working:
             self._again[key] = min(priority, self._again.get(key, priority))
             return
         entry = self._waiting.get(key)
         if entry is None:
             self._metrics.added()
-            self._place(key, _Waiting(priority, self._timers.time(), 0))
+            self._place(key, priority, self._timers.time())
             self._wake_one()
         elif priority < entry.priority:
-            entry.priority = priority
-            self._place(key, entry)
+            self._place(key, priority, entry.since)
 
     def add_after(self, key: K, delay_s: float, priority: Priority = Priority.LOW) -> None:
         """The key wants to be looked at in `delay_s` seconds, if nothing brings it earlier."""
         if delay_s <= 0:
             self.add(key, priority)
-            return
-        if self._closed or key in self._waiting:
-            return
-        due = self._timers.time() + delay_s
-        known = self._due.get(key)
-        if known is not None and known[0] <= due:
-            return
-        self._number += 1
-        self._due[key] = (due, priority, self._number)
-        heapq.heappush(self._heap, (due, self._number, key))
-        self._arm()
+        else:
+            self._delay(key, delay_s, priority, backoff=False)
 
-    def add_backoff(self, key: K) -> float:
-        """The key failed: look at it after 5 ms, 10 ms, … up to 300 s, with jitter. Returns the delay."""
+    def add_backoff(self, key: K, *, at_least_s: float = 0.0) -> float:
+        """The key failed: look at it after 5 ms, 10 ms, … up to 300 s, with jitter. Returns the delay.
+
+        `at_least_s` is a floor under the growing delay, not a part of it. Jitter shortens the one and
+        lengthens the other, so that neither the cap nor the floor is ever passed.
+        """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        delay = min(BACKOFF_BASE_S * 2.0 ** min(failures, _BACKOFF_MAX_DOUBLINGS), BACKOFF_CAP_S)
-        delay *= self._rng.uniform(0.75, 1.0)
+        grown = min(BACKOFF_BASE_S * 2.0 ** min(failures, _BACKOFF_MAX_DOUBLINGS), BACKOFF_CAP_S)
+        jitter = self._rng.uniform(0.0, BACKOFF_JITTER)
+        delay = max(grown * (1.0 - jitter), at_least_s * (1.0 + jitter))
         self._metrics.retried()
-        self.add_after(key, delay, Priority.NORMAL)
+        self._delay(key, delay, Priority.LOW, backoff=True)
         return delay
 
     def forget(self, key: K) -> None:
-        """The key succeeded: its next failure starts from the shortest delay."""
+        """The key succeeded, or changed: its next failure starts from the shortest delay."""
         self._failures.pop(key, None)
 
-    def failures(self, key: K) -> int:
-        """How often the key failed in a row."""
-        return self._failures.get(key, 0)
+    # -- working -----------------------------------------------------------------------------------
 
     async def get(self) -> K:
         """The next key; the caller owes a `done`.
@@ -228,20 +273,19 @@ class WorkQueue(Generic[K]):
         while True:
             if self._closed:
                 raise Closed
-            key = self._next()
-            if key is not None:
-                return key
+            if self._waiting:
+                return self._take()
             getter = asyncio.get_running_loop().create_future()
             self._getters.append(getter)
             try:
                 await getter
             except asyncio.CancelledError:
-                if getter.done() and not getter.cancelled():
+                if not getter.cancelled():
                     self._wake_one()  # the wake-up was ours; hand it on
                 raise
 
     def done(self, key: K) -> None:
-        """The worker has finished with the key."""
+        """The worker has finished with the key. KeyError for one that nobody works on."""
         begun = self._working.pop(key)
         self._metrics.finished(self._timers.time() - begun)
         again = self._again.pop(key, None)
@@ -255,46 +299,28 @@ class WorkQueue(Generic[K]):
             self._timer.cancel()
             self._timer = None
         while self._getters:
-            getter = self._getters.popleft()
-            if not getter.done():
-                getter.set_result(None)
+            self._wake_one()
 
     # -- internals ---------------------------------------------------------------------------------
 
-    def _place(self, key: K, entry: _Waiting) -> None:
-        """Queue the key in its lane; an older place of it becomes stale and is skipped later."""
+    def _place(self, key: K, priority: Priority, since: float) -> None:
+        """Queue the key; an older place of it is not valid any more."""
         self._number += 1
-        entry.number = self._number
-        self._waiting[key] = entry
-        self._lanes[entry.priority].append((key, entry.number))
+        self._waiting[key] = _Waiting(priority, since, self._number)
+        heapq.heappush(self._ready, (since + priority * self._ageing_s, self._number, key))
 
-    def _next(self) -> K | None:
-        """Take the key with the best priority after ageing; among equals the one that waits longest."""
-        now = self._timers.time()
-        best: tuple[float, float] | None = None
-        chosen: deque[tuple[K, int]] | None = None
-        for priority, lane in enumerate(self._lanes):
-            entry = self._head(lane)
-            if entry is None:
-                continue
-            rank = (priority - (now - entry.since) // self._ageing_s, entry.since)
-            if best is None or rank < best:
-                best, chosen = rank, lane
-        if chosen is None:
-            return None
-        key, _ = chosen.popleft()
-        self._metrics.taken(now - self._waiting.pop(key).since)
-        self._working[key] = now
-        return key
-
-    def _head(self, lane: deque[tuple[K, int]]) -> _Waiting | None:
-        while lane:
-            key, number = lane[0]
+    def _take(self) -> K:
+        """Take the key with the best priority after ageing; among equals the one that came first."""
+        while True:
+            _, number, key = heapq.heappop(self._ready)
             entry = self._waiting.get(key)
             if entry is not None and entry.number == number:
-                return entry
-            lane.popleft()
-        return None
+                break
+        del self._waiting[key]
+        now = self._timers.time()
+        self._metrics.taken(now - entry.since)
+        self._working[key] = now
+        return key
 
     def _wake_one(self) -> None:
         while self._getters:
@@ -303,9 +329,33 @@ class WorkQueue(Generic[K]):
                 getter.set_result(None)
                 return
 
+    def _delay(self, key: K, delay_s: float, priority: Priority, *, backoff: bool) -> None:
+        if self._closed or key in self._waiting:
+            return
+        due = self._timers.time() + delay_s
+        known = self._delayed.get(key)
+        if known is not None and (known.due <= due or (known.backoff and priority is Priority.LOW)):
+            return
+        self._number += 1
+        self._delayed[key] = _Delayed(due, priority, self._number, backoff)
+        heapq.heappush(self._heap, (due, self._number, key))
+        self._compact()
+        self._arm()
+
+    def _is_due(self, key: K, number: int) -> bool:
+        """Whether a place of the heap of delays is still valid."""
+        delayed = self._delayed.get(key)
+        return delayed is not None and delayed.number == number
+
+    def _compact(self) -> None:
+        """Drop invalid places before they outnumber the valid ones: a busy key makes many."""
+        if len(self._heap) > 2 * len(self._delayed) + _COMPACT_ABOVE:
+            self._heap = [place for place in self._heap if self._is_due(place[2], place[1])]
+            heapq.heapify(self._heap)
+
     def _arm(self) -> None:
         """Keep one timer, for the earliest delayed key."""
-        while self._heap and self._due.get(self._heap[0][2], (0, 0, 0))[2] != self._heap[0][1]:
+        while self._heap and not self._is_due(self._heap[0][2], self._heap[0][1]):
             heapq.heappop(self._heap)
         if not self._heap:
             return
@@ -322,7 +372,6 @@ class WorkQueue(Generic[K]):
         now = self._timers.time()
         while self._heap and self._heap[0][0] <= now:
             _, number, key = heapq.heappop(self._heap)
-            due = self._due.get(key)
-            if due is not None and due[2] == number:
-                self.add(key, due[1])
+            if self._is_due(key, number):
+                self.add(key, self._delayed.pop(key).priority)
         self._arm()

@@ -7,8 +7,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import Kind, ObjectKey
-from magicstick.kube.objects import View
+from magicstick.kube.objects import Resource, View
+from magicstick.kube.scope import Scope
 from magicstick.runtime.plan import Plan
+from magicstick.runtime.queue import Priority
 
 V = TypeVar("V", bound=View)
 Obs = TypeVar("Obs")
@@ -52,6 +54,16 @@ class Edge(Generic[V]):
     namespace: str = ""
     name: str | None = None
     """The scope of the watch: one namespace ("" for all), one object (None for all)."""
+    label_selector: str = ""
+    view: type[View] = Resource
+    """What is kept of each object."""
+    priority: Priority = Priority.NORMAL
+    """URGENT where somebody waits for this very change, as for a dependency that became ready."""
+
+    @property
+    def scope(self) -> Scope:
+        """What is watched."""
+        return Scope(self.kind, self.namespace, self.name, self.label_selector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +86,15 @@ class Declaration:
     """Shortest time between two passes over one key; the first pass of a burst is immediate."""
     namespace: str = ""
     """Where the primary objects live; "" for everywhere."""
+    label_selector: str = ""
+    """Which of them are ours to look at; "" for all."""
+    owns_status: bool = True
+    """False for a reconciler of somebody else's kind: then nothing ever goes to its status."""
+
+    @property
+    def scope(self) -> Scope:
+        """Where the primary objects are watched."""
+        return Scope(self.primary, self.namespace, None, self.label_selector)
 
 
 class Reconciler(Protocol[Obs]):

@@ -21,9 +21,13 @@ def merge_status(old: Status, new: Status, now: datetime) -> dict[str, Any]:
 
 
 def same_meaning(old: object, new: object) -> bool:
-    """Whether two statuses tell the same; transition times and absent-or-null make no difference."""
+    """Whether two statuses tell the same.
+
+    Transition times make no difference, nor does whether a field is absent or null: the API server
+    stores neither null nor our opinion of when we said something.
+    """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        keys = {key for key in (*old, *new) if key != "lastTransitionTime"}
+        keys = {*old, *new} - {"lastTransitionTime"}
         return all(same_meaning(old.get(key), new.get(key)) for key in keys)
     if isinstance(old, list | tuple) and isinstance(new, list | tuple):
         return len(old) == len(new) and all(map(same_meaning, old, new))

@@ -1,0 +1,119 @@
+"""What a reconciler may read: its own kind, and the kinds of its edges.
+
+A decision that depends on something no edge covers would never be woken by it. So a reconciler gets
+these reads instead of the caches, and reading anything else is an error at once, in every test.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from magicstick.kube.informer import InformerState
+from magicstick.kube.kinds import Kind
+from magicstick.kube.objects import Resource, View
+from magicstick.kube.scope import Scope
+from magicstick.kube.store import Store
+from magicstick.runtime.reconciler import Declaration
+
+
+class Stores(Protocol):
+    """Where stores come from; `kube.cache.Caches` is the real one."""
+
+    def add(
+        self, kind: Kind, *, namespace: str, name: str | None, label_selector: str, view: type[View]
+    ) -> object:
+        """Watch a scope from now on; the same again is harmless, another view of it a ValueError."""
+        ...
+
+    def store(self, kind: Kind, namespace: str = "", name: str | None = None) -> Store[Any]:
+        """The store of a scope."""
+        ...
+
+    def state(self, kind: Kind, namespace: str = "", name: str | None = None) -> InformerState:
+        """The state of a scope."""
+        ...
+
+    def subscribe_state(self, handler: Callable[[Kind, InformerState], None]) -> None:
+        """Tell `handler` of every change of a state."""
+        ...
+
+
+class ReadNotDeclaredError(LookupError):
+    """A reconciler reads what none of its edges covers, or does not say which scope it means."""
+
+
+class Reads:
+    """The stores of one declaration. Making one sees to it that they are watched.
+
+    Namespace and name may be left out where the declaration has one scope of the kind.
+
+    Raises:
+        ValueError: two edges, or another reconciler, watch the same place with another view or selector.
+    """
+
+    def __init__(self, stores: Stores, declaration: Declaration) -> None:
+        self._stores = stores
+        self._declaration = declaration
+        self._scopes: dict[Kind, list[Scope]] = {}
+        self._watch(declaration.scope, Resource)
+        for edge in declaration.edges:
+            self._watch(edge.scope, edge.view)
+
+    def _watch(self, scope: Scope, view: type[View]) -> None:
+        self._stores.add(
+            scope.kind,
+            namespace=scope.namespace,
+            name=scope.name,
+            label_selector=scope.label_selector,
+            view=view,
+        )
+        known = self._scopes.setdefault(scope.kind, [])
+        if scope not in known:
+            known.append(scope)
+
+    @property
+    def primary(self) -> Store[Resource]:
+        """The store of the reconciler's own kind."""
+        return self.at(self._declaration.scope)
+
+    def at(self, scope: Scope) -> Store[Any]:
+        """The store of a declared scope."""
+        return self._stores.store(scope.kind, scope.namespace, scope.name)
+
+    def store(self, kind: Kind, namespace: str | None = None, name: str | None = None) -> Store[Any]:
+        """The store of a kind. What it lacks is absent only while it is `synced`.
+
+        Raises:
+            ReadNotDeclaredError: no edge covers it, or several do.
+        """
+        return self.at(self._scope(kind, namespace, name))
+
+    def state(self, kind: Kind, namespace: str | None = None, name: str | None = None) -> InformerState:
+        """The state of a kind; raises like `store`."""
+        scope = self._scope(kind, namespace, name)
+        return self._stores.state(scope.kind, scope.namespace, scope.name)
+
+    def covers(self, kind: Kind) -> bool:
+        """Whether the declaration reads this kind."""
+        return kind in self._scopes
+
+    @property
+    def syncing(self) -> tuple[Scope, ...]:
+        """Scopes whose first list is still on its way; one that fails or is absent is not waited for."""
+        return tuple(
+            scope
+            for scopes in self._scopes.values()
+            for scope in scopes
+            if self._stores.state(scope.kind, scope.namespace, scope.name) is InformerState.SYNCING
+        )
+
+    def _scope(self, kind: Kind, namespace: str | None, name: str | None) -> Scope:
+        declared = self._scopes.get(kind, [])
+        if len(declared) == 1 and namespace is None and name is None:
+            return declared[0]
+        found = [scope for scope in declared if (namespace or "", name) == (scope.namespace, scope.name)]
+        if len(found) != 1:
+            raise ReadNotDeclaredError(
+                f"{self._declaration.name} reads {Scope(kind, namespace or '', name)}, "
+                f"but declares {', '.join(map(str, declared)) or 'no edge to this kind'}"
+            )
+        return found[0]
