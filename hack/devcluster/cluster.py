@@ -22,7 +22,6 @@ from hack.devcluster.components import (
     CONTROL_PLANE,
     FLUX_NAMESPACE,
     REPOSITORY,
-    Command,
     Component,
     Context,
     programs_of,
@@ -36,6 +35,7 @@ from hack.devcluster.waiting import wait_until
 
 READY_TIMEOUT_S = 90.0  # a start takes about 3 s; a machine busy with builds needs patience
 PORT_ATTEMPTS = 3
+FLUX_NAMESPACE_OBJECT = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLUX_NAMESPACE}}
 STOP_ORDER = tuple(reversed(Component))
 Log = Callable[[str], None]
 
@@ -106,7 +106,8 @@ class DevCluster(ClusterAccess):
         current kubeconfig instead.
 
         Args:
-            components: CONTROL_PLANE, WITH_CONTROLLERS, FULL, or any selection that includes the first.
+            components: CONTROL_PLANE, WITH_CONTROLLERS, FULL, or any other selection; the control plane is
+                always in it.
             directory: where the cluster keeps its data. One that was kept goes on where it ended.
                 A temporary one by default.
             keep: do not remove the directory at the end.
@@ -123,6 +124,7 @@ class DevCluster(ClusterAccess):
             from hack.devcluster.existing import ExistingCluster  # noqa: PLC0415 - it builds on this class
 
             return ExistingCluster(log, builder)
+        components = tuple(each for each in Component if each in {*CONTROL_PLANE, *components})
         binaries = builder.ensure(programs_of(components))
         directory = directory or Path(tempfile.mkdtemp(prefix="magicstick-devcluster-"))
         layout = Layout(directory.absolute())
@@ -167,6 +169,8 @@ class DevCluster(ClusterAccess):
     def start_component(self, name: Component | str) -> None:
         """Starts a component that was stopped, killed or not asked for, and waits until it is ready."""
         component = Component(name)
+        self._context.binaries.update(self.builder.ensure(programs_of((component,))))
+        self._prepare(component)
         self._spawn(component)
         self._wait(component)
 
@@ -232,8 +236,9 @@ class DevCluster(ClusterAccess):
         for component in CONTROL_PLANE:
             self._spawn(component)
         self.wait_ready()
-        self._prepare()
         others = [each for each in self.components if each not in CONTROL_PLANE]
+        for component in others:
+            self._prepare(component)
         for component in others:
             self._spawn(component)
         for component in others:
@@ -241,30 +246,26 @@ class DevCluster(ClusterAccess):
         self._ready = True
         self._publish()
 
-    def _prepare(self) -> None:
-        """Objects that components need before they start."""
-        if Component.KWOK in self.components:
-            kwok = self._context.binaries["kwok"]
-            self.apply(kwok.parent / "manifests")
-        if Component.GIT_SOURCE in self.components or Component.KUSTOMIZE_CONTROLLER in self.components:
-            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLUX_NAMESPACE}}
-            self.apply([*self.crd_files("flux"), namespace])
+    def _prepare(self, component: Component) -> None:
+        """Applies the objects that a component needs before it starts."""
+        if component is Component.KWOK:
+            self.apply(self._context.binaries["kwok"].parent / "manifests")
+        if component is Component.GIT_SOURCE:
+            self.apply([*self.crd_files("flux"), FLUX_NAMESPACE_OBJECT])
+        if component is Component.KUSTOMIZE_CONTROLLER and Component.GIT_SOURCE not in self.components:
+            self._prepare(Component.GIT_SOURCE)
 
     def _spawn(self, component: Component) -> None:
         process = self._processes.get(component)
         if process is not None and process.alive:
             raise DevClusterError(f"{component} is running")
-        command = self._command(component)
+        command = COMMANDS[component](self._context)
         log = self._context.layout.log(component)
         self._processes[component] = ManagedProcess(component, command.argv, log, command.env)
         self._publish()
 
-    def _command(self, component: Component) -> Command:
-        self._context.binaries.update(self.builder.ensure(programs_of((component,))))
-        return COMMANDS[component](self._context)
-
     def _wait(self, component: Component, timeout_s: float = READY_TIMEOUT_S) -> None:
-        health = self._command(component).health
+        health = COMMANDS[component](self._context).health
         # A cluster whose etcd died never gets ready: better say so at once than after the deadline.
         watched = {component, Component.ETCD}
 

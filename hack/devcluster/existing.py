@@ -29,12 +29,15 @@ class ExistingCluster(DevCluster):
     def __init__(self, log: Log, builder: Builder) -> None:  # a proxy, no processes of a cluster
         """Starts the proxy."""
         kubeconfig = Path(os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config").expanduser()
+        if os.pathsep in str(kubeconfig):
+            raise DevClusterError("KUBECONFIG names several files; USE_EXISTING_CLUSTER takes one")
         kubectl = builder.ensure(["kubectl"])["kubectl"]
         command = guarded([str(kubectl), f"--kubeconfig={kubeconfig}", "proxy", "--port=0"])
         self._proxy = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         line = self._proxy.stdout.readline() if self._proxy.stdout else ""
         address = re.search(r"127\.0\.0\.1:\d+", line)
         if address is None:
+            self.stop()
             raise DevClusterError(f"kubectl proxy did not start with {kubeconfig}")
         url = f"http://{address.group()}"
         log(f"using the cluster of {kubeconfig}")

@@ -14,7 +14,6 @@ and exits with its code (128 + signal where a signal ended it, as shells do).
 It is a script for the bare interpreter, so that each one starts in about 20 ms; it imports nothing of ours.
 """
 
-import contextlib
 import ctypes
 import os
 import select
@@ -76,8 +75,8 @@ def main(argv: list[str]) -> int:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
         if _asker_gone(asker):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(guard, signal.SIGKILL)
+            os.kill(child, signal.SIGKILL)
+            os.killpg(guard, signal.SIGKILL)  # what the program has started, and this guard
         readable, _, _ = select.select([0, wake_read], [], [], PARENT_CHECK_S)
         if wake_read in readable:
             os.read(wake_read, 4096)

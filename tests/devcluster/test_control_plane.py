@@ -188,6 +188,13 @@ class TestRestart:
         with pytest.raises(DevClusterError, match="kwok was not started"):
             own.stop_component("kwok")
 
+    def test_a_component_that_was_not_asked_for_can_be_added(self, own: DevCluster) -> None:
+        own.start_component(Component.KWOK)
+        try:
+            assert own.add_node("added")["metadata"]["name"] == "added"
+        finally:
+            own.stop_component(Component.KWOK)
+
     def test_other_components_can_be_stopped_and_started(self, own: DevCluster) -> None:
         own.stop_component(Component.ETCD)
         own.start_component(Component.ETCD)
@@ -241,7 +248,8 @@ def test_no_process_survives_the_crash_of_its_owner(tmp_path: Path) -> None:
         assert all(listening(port) for port in ports)
         owner.send_signal(signal.SIGKILL)
     wait_until(lambda: not processes_of(directory), "all processes to be gone", DEADLINE_S)
-    assert not any(listening(port) for port in ports)
+    # A process that is being torn down has no name any more, but may have its sockets for a moment.
+    wait_until(lambda: not any(map(listening, ports)), "all ports to be free", DEADLINE_S)
 
 
 def processes_of(directory: Path) -> list[str]:
@@ -326,6 +334,15 @@ class TestExistingCluster:
             with pytest.raises(DevClusterError, match="belongs to an existing cluster"):
                 forbidden()
         assert existing.alive() == {}
+
+    def test_one_kubeconfig_is_taken_and_it_must_exist(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("USE_EXISTING_CLUSTER", "1")
+        monkeypatch.setenv("KUBECONFIG", "/nowhere/a:/nowhere/b")
+        with pytest.raises(DevClusterError, match="names several files"):
+            DevCluster.start()
+        monkeypatch.setenv("KUBECONFIG", "/nowhere/a")
+        with pytest.raises(DevClusterError, match="proxy did not start with /nowhere/a"):
+            DevCluster.start()
 
     def test_stopping_leaves_the_cluster_alone(self, own: DevCluster, existing: DevCluster) -> None:
         existing.stop()
