@@ -1,193 +1,155 @@
-"""Where the API server is and how to authenticate, as kubectl knows it.
-
-kubernetes-asyncio reads kubeconfigs (contexts, exec plugins, client certificates, OIDC) and the
-in-cluster service account. Importing it the ordinary way loads thousands of generated models (110 MiB,
-1.3 s); `_enter_package` makes its packages known without running their `__init__`, so that only what
-is needed here gets imported.
-"""
+"""Where the API server is and how to authenticate, as kubectl knows it."""
 
 import asyncio
-import importlib.util
 import os
 import ssl
-import sys
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Self
 
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client.configuration import Configuration
+import structlog
+
+from magicstick.kube.credentials import ConfigError, Credentials, CredentialSource, TlsMaterial
+from magicstick.kube.kubeconfig import KubeconfigSource, kubeconfig_files
+from magicstick.kube.service_account import HOST, ServiceAccountSource
 
 REREAD_AFTER_S = 60.0
-"""Credentials are read anew at most this often, and at once after a 401."""
+"""Credentials are read anew at most this often, and at once when they were refused."""
+REFUSED_AFTER_S = 1.0
+"""What was read less than this ago is not read anew for a refusal either: a server that refuses
+everything must not make us run an exec plugin for each request."""
+
+log = structlog.get_logger(__name__)
 
 
-class ConfigError(Exception):
-    """The configuration cannot be used; the message says which part, and what to do."""
-
-
-def _enter_package(name: str, location: Path) -> ModuleType:
-    """Make a package importable without running its `__init__`; one that is loaded stays."""
-    if name in sys.modules:
-        return sys.modules[name]
-    module = ModuleType(name)
-    module.__path__ = [str(location)]
-    sys.modules[name] = module
-    return module
-
-
-def _library() -> "type[Configuration]":
-    """The library's Configuration class; afterwards `kubernetes_asyncio.config` can be imported."""
-    spec = importlib.util.find_spec("kubernetes_asyncio") if "kubernetes_asyncio" not in sys.modules else None
-    if spec is not None and spec.origin is not None:
-        root = Path(spec.origin).parent
-        _enter_package("kubernetes_asyncio", root)
-        _enter_package("kubernetes_asyncio.client.models", root / "client" / "models")
-        client = _enter_package("kubernetes_asyncio.client", root / "client")
-        from kubernetes_asyncio.client.configuration import Configuration  # noqa: PLC0415
-
-        client.Configuration = Configuration  # type: ignore[attr-defined] # as its __init__ would do
-        from kubernetes_asyncio.client.api_client import ApiClient  # noqa: PLC0415
-
-        client.ApiClient = ApiClient  # type: ignore[attr-defined] # as its __init__ would do
-    from kubernetes_asyncio.client.configuration import Configuration as Loaded  # noqa: PLC0415
-
-    return Loaded
-
-
-@dataclass(slots=True)
 class ClusterConfig:
     """Address, TLS and credentials of one API server.
 
-    `authorization` gives the header's value; it re-reads its source (token file, exec plugin,
-    kubeconfig) at most every `REREAD_AFTER_S` seconds, and immediately when asked for a fresh one.
+    Guarantees: tokens, client certificates and authorities that rotate are taken over within
+    `REREAD_AFTER_S`, and at once after a refusal. Once loaded it never fails: a source that cannot be
+    read for a while leaves the last credentials in use, with a warning in the log.
+
+    Assumes that the address stays: a source that names another later is another cluster.
     """
 
-    url: str
-    tls: ssl.SSLContext | None
-    description: str
-    """Where the configuration came from, for messages and logs; holds no secret."""
-    _read: Callable[[], Awaitable[str | None]] = field(repr=False)
-    _value: str | None = field(default=None, repr=False)
-    _read_at: float = field(default=-REREAD_AFTER_S * 2, repr=False)
-    _reading: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
-
-    @classmethod
-    def plain(cls, url: str, *, token: str | None = None, ca_file: Path | None = None) -> "ClusterConfig":
-        """A fixed address and token, for tests and tools."""
-
-        async def read() -> str | None:
-            return f"Bearer {token}" if token else None
-
-        tls = ssl.create_default_context(cafile=ca_file) if url.startswith("https") else None
-        return cls(url.rstrip("/"), tls, url, read)
+    def __init__(
+        self,
+        source: CredentialSource,
+        credentials: Credentials,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Use `load`. ConfigError when the certificates cannot be used."""
+        self.url = credentials.url
+        self.description = source.description
+        """Where the configuration came from, for messages and logs; holds no secret."""
+        self.tls: ssl.SSLContext | None = None
+        """For new connections, None for plain HTTP; another object after a rotation."""
+        self._source = source
+        self._clock = clock
+        self._tls_material: TlsMaterial | None = None
+        self._take(credentials)
+        self._read_at = clock()
+        self._reading = asyncio.Lock()
+        self._stale = False
 
     @classmethod
     async def load(
         cls, kubeconfig: Path | None = None, context: str | None = None, *, in_cluster_url: str | None = None
-    ) -> "ClusterConfig":
-        """From a kubeconfig (argument, `$KUBECONFIG`, or the default place), else from inside the cluster.
+    ) -> Self:
+        """Find the configuration.
+
+        A kubeconfig that was asked for, by argument or `$KUBECONFIG`, comes first; then the inside of a
+        cluster; then the kubeconfig in the home directory.
+
+        Args:
+            kubeconfig: a file, in place of `$KUBECONFIG` and the default.
+            context: a context, in place of the current one.
+            in_cluster_url: where a Pod reaches the API server, in place of `KUBERNETES_SERVICE_HOST`.
 
         Raises:
-            ConfigError: naming the file, context or field that is wrong.
+            ConfigError: naming the file and field that is wrong.
         """
-        explicit = kubeconfig is not None or bool(os.environ.get("KUBECONFIG"))
-        if not explicit and os.environ.get("KUBERNETES_SERVICE_HOST"):
-            return await cls._load_in_cluster(in_cluster_url)
-        return await cls._load_kubeconfig(kubeconfig, context)
+        asked = kubeconfig is not None or context is not None or bool(os.environ.get("KUBECONFIG"))
+        source: CredentialSource
+        if not asked and (in_cluster_url or os.environ.get(HOST)):
+            source = ServiceAccountSource(in_cluster_url)
+        else:
+            source = KubeconfigSource(kubeconfig_files(kubeconfig), context)
+        return await cls.of(source)
 
     @classmethod
-    async def _load_kubeconfig(cls, kubeconfig: Path | None, context: str | None) -> "ClusterConfig":
-        location = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG") or "~/.kube/config"
-        if not _any_exists(location):
-            raise ConfigError(
-                f"no kubeconfig at {location}: set KUBECONFIG or --kubeconfig to an existing file, "
-                "or run inside a cluster"
-            )
-        configuration_class = _library()
-        from kubernetes_asyncio.config.config_exception import ConfigException  # noqa: PLC0415
-        from kubernetes_asyncio.config.kube_config import load_kube_config  # noqa: PLC0415
-
-        async def configuration() -> "Configuration":
-            fresh = configuration_class()
-            try:
-                await load_kube_config(
-                    config_file=location, context=context, client_configuration=fresh, persist_config=False
-                )
-            except ConfigException as error:
-                raise ConfigError(f"kubeconfig {location}: {error}") from error
-            except Exception as error:
-                # The library lets whatever YAML or base64 or a missing key raised pass through.
-                raise ConfigError(f"kubeconfig {location} cannot be read: {error}") from error
-            return fresh
-
-        async def read() -> str | None:
-            return await (await configuration()).get_api_key_with_prefix("BearerToken")
-
-        loaded = await configuration()
-        described = f"kubeconfig {location}" + (f", context {context}" if context else "")
-        return cls(str(loaded.host).rstrip("/"), _tls(loaded), described, read)
+    async def of(cls, source: CredentialSource, *, clock: Callable[[], float] = time.monotonic) -> Self:
+        """From a source. ConfigError as `load`."""
+        return cls(source, await source.read(fresh=False), clock=clock)
 
     @classmethod
-    async def _load_in_cluster(cls, url: str | None) -> "ClusterConfig":
-        configuration_class = _library()
-        from kubernetes_asyncio.config.config_exception import ConfigException  # noqa: PLC0415
-        from kubernetes_asyncio.config.incluster_config import load_incluster_config  # noqa: PLC0415
+    def plain(cls, url: str, *, token: str | None = None, ca_file: Path | None = None) -> Self:
+        """A fixed address and token, for tests and tools."""
+        source = _Fixed(url, token, ca_file)
+        return cls(source, source.credentials)
 
-        def configuration() -> "Configuration":
-            fresh = configuration_class()
-            try:
-                load_incluster_config(client_configuration=fresh)  # type: ignore[no-untyped-call] # untyped there
-            except (ConfigException, OSError) as error:
-                raise ConfigError(f"in-cluster configuration: {error}") from error
-            return fresh
+    @property
+    def server_name(self) -> str | None:
+        """The name that the server's certificate has, where it is not the host of the URL."""
+        return self._credentials.server_name
 
-        async def read() -> str | None:
-            return await configuration().get_api_key_with_prefix("BearerToken")
+    @property
+    def proxy(self) -> str | None:
+        """The URL of an HTTP proxy. May hold a password."""
+        return self._credentials.proxy
 
-        loaded = configuration()
-        return cls((url or str(loaded.host)).rstrip("/"), _tls(loaded), "in-cluster service account", read)
-
-    async def authorization(self, *, fresh: bool = False) -> str | None:
+    async def authorization(self, *, refused: bool = False) -> str | None:
         """The value of the Authorization header; None where a client certificate or nothing is used.
 
-        Raises:
-            ConfigError: the source cannot be read and no earlier value is known.
+        `refused` says that the server did not accept the last one.
         """
-        if not fresh and time.monotonic() - self._read_at < REREAD_AFTER_S:
-            return self._value
-        begun = time.monotonic()
+        if not refused and (self._reading.locked() or self._age() < REREAD_AFTER_S):
+            return self._credentials.authorization
         async with self._reading:
-            if self._read_at >= begun:  # somebody else read while we waited
-                return self._value
+            # Whoever waited here finds what the first one read.
+            if self._age() >= (REFUSED_AFTER_S if refused else REREAD_AFTER_S):
+                await self._reread(refused=refused)
+        return self._credentials.authorization
+
+    def _age(self) -> float:
+        return self._clock() - self._read_at
+
+    async def _reread(self, *, refused: bool) -> None:
+        try:
+            self._take(await self._source.read(fresh=refused))
+        except ConfigError as error:
+            if not self._stale:
+                log.warning(
+                    "credentials cannot be read; keeping the last", source=self.description, error=str(error)
+                )
+            self._stale = True
+        else:
+            self._stale = False
+        finally:
+            self._read_at = self._clock()
+
+    def _take(self, credentials: Credentials) -> None:
+        if credentials.tls is not None and credentials.tls != self._tls_material:
             try:
-                self._value = await self._read()
-            except ConfigError:
-                if self._value is None:
-                    raise
-            self._read_at = time.monotonic()
-        return self._value
+                self.tls = credentials.tls.context()
+            except (OSError, ValueError) as error:
+                raise ConfigError(f"{self.description}: the certificates cannot be used: {error}") from error
+            self._tls_material = credentials.tls
+        self._credentials = credentials
 
 
-def _any_exists(location: str) -> bool:
-    """Whether one of the files of a colon-separated list is there."""
-    return any(Path(part).expanduser().is_file() for part in location.split(os.pathsep) if part)
+class _Fixed:
+    """Credentials that never change."""
+
+    def __init__(self, url: str, token: str | None, ca_file: Path | None) -> None:
+        self.description = url
+        tls = TlsMaterial.read(ca_file, "", "", verify=True) if url.startswith("https://") else None
+        self.credentials = Credentials(url.rstrip("/"), f"Bearer {token}" if token else None, tls)
+
+    async def read(self, *, fresh: bool) -> Credentials:  # noqa: ARG002 # nothing is fresher
+        return self.credentials
 
 
-def _tls(configuration: "Configuration") -> ssl.SSLContext | None:
-    """One context for all connections: each costs close to a mebibyte."""
-    if not str(configuration.host).startswith("https"):
-        return None
-    try:
-        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-        if configuration.cert_file:
-            context.load_cert_chain(configuration.cert_file, configuration.key_file)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"certificates of {configuration.host} cannot be used: {error}") from error
-    if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+__all__ = ["ClusterConfig", "ConfigError"]

@@ -6,12 +6,14 @@
     ├── Conflict              409: resourceVersion, uid or field-manager conflict; read again
     │   └── AlreadyExists     409 with reason AlreadyExists
     ├── Gone                  410 or an expired resourceVersion: list again
-    ├── Rejected              the server will refuse this request until something changes
+    ├── Rejected              the server will refuse this request until something changes; 500 without
+    │   │                     a reason as well, which is how it answers an apply that can never succeed
     │   ├── Invalid           400, 422: the object breaks its schema or a rule; `causes` name fields
     │   ├── Forbidden         403: RBAC or admission
     │   └── NameConflict      not sent: an object of this name belongs to someone else
     ├── NamespaceTerminating  403/404/409 because the namespace is being deleted or is not there
     ├── Unauthorized          401 after one attempt with fresh credentials
+    ├── Unreadable            an answer came that is no JSON, or an object that is not as its view says
     ├── Unavailable           5xx, time-outs, connections lost: the request may have been applied
     │   └── TooManyRequests   429, with `retry_after_s`
     └── FenceClosed           not sent: this process may not write (its lease is not valid)
@@ -86,6 +88,10 @@ class NamespaceTerminating(ApiError):
 
 class Unauthorized(ApiError):
     """The credentials are not accepted, even after they were read anew."""
+
+
+class Unreadable(ApiError):
+    """The server said yes in words that we do not understand. A write has happened, most likely."""
 
 
 class Unavailable(ApiError):

@@ -1,9 +1,11 @@
 """From an answer to the exception that says what it means.
 
 Bodies are Status JSON as a rule, but proxies and the API server itself also answer with plain text
-(an API group that is not there: 404 in text) or nothing; the HTTP status decides then.
+(an API group that is not there: 404 in text), HTML or nothing; the HTTP status decides then. A
+redirect is no answer of an API server: `Unavailable`.
 """
 
+import math
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -30,6 +32,8 @@ from magicstick.kube.errors import (
 MAX_RETRY_AFTER_S = 120.0
 DEFAULT_RETRY_AFTER_S = 1.0
 TEXT_LIMIT = 200
+PASSING = ("etcdserver:", "rpc error:", "context deadline exceeded", "context canceled", "unexpected EOF")
+"""How messages of a 500 without a reason begin that tell of the server's own trouble."""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -83,7 +87,7 @@ def error_of(code: int, headers: Mapping[str, str], body: bytes, *, collection: 
     """
     status = status_of(body)
     if status is None:
-        return _of_text(code, headers, body, collection=collection)
+        return _of_text(code, headers, body)
     return of_status(code, headers, status, collection=collection)
 
 
@@ -92,16 +96,22 @@ def of_status(code: int, headers: Mapping[str, str], status: Status, *, collecti
     code = code or status.code
     details = status.details or Details()
     causes = tuple((cause.field, cause.message) for cause in details.causes)
-    namespace = _namespace_trouble(code, status, details)
-    if namespace:
-        return NamespaceTerminating(status.message, code=code, reason=status.reason, causes=causes)
     if code == HTTPStatus.TOO_MANY_REQUESTS:
         wish = headers.get("Retry-After") or str(details.retry_after_seconds or "")
         return TooManyRequests(status.message, retry_after_s=retry_after_s(wish))
-    if status.reason in {"Expired", "Gone"}:
-        code = HTTPStatus.GONE
-    kind = _class_of(code, status.reason, collection=collection)
-    return kind(status.message, code=code, reason=status.reason, causes=causes)
+    kind: type[ApiError]
+    if _namespace_trouble(code, status, details):
+        kind = NamespaceTerminating
+    elif status.reason in {"Expired", "Gone"}:
+        kind = Gone
+    elif code == HTTPStatus.NOT_FOUND:
+        # An object that is missing is named; a path that leads nowhere has nothing to name.
+        kind = KindNotServed if collection or not details.name else NotFound
+    elif code == HTTPStatus.INTERNAL_SERVER_ERROR and not status.reason:
+        kind = _of_unexplained(status.message)
+    else:
+        kind = _of_code(code, status.reason)
+    return kind(status.message or f"HTTP {code}", code=code, reason=status.reason, causes=causes)
 
 
 def _namespace_trouble(code: int, status: Status, details: Details) -> bool:
@@ -115,38 +125,41 @@ def _namespace_trouble(code: int, status: Status, details: Details) -> bool:
     return False
 
 
-def _class_of(code: int, reason: str, *, collection: bool) -> type[ApiError]:
-    if code == HTTPStatus.NOT_FOUND:
-        return KindNotServed if collection else NotFound
+def _of_unexplained(message: str) -> type[ApiError]:
+    """The class of a 500 without a reason.
+
+    Server-side apply answers so for an object that can never be applied (two list entries of one key),
+    lists do for one that cannot be converted: no fault that passes, so it counts as any other refusal.
+    What the storage or the connection to it reports in the same way does pass.
+    """
+    return Unavailable if message.startswith(PASSING) else Rejected
+
+
+def _of_code(code: int, reason: str) -> type[ApiError]:
     if code == HTTPStatus.CONFLICT:
         return AlreadyExists if reason == "AlreadyExists" else Conflict
-    if code in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}:
-        return Invalid
-    if code == HTTPStatus.INTERNAL_SERVER_ERROR and not reason:
-        # Server-side apply answers so for objects that can never be applied (two list entries of one
-        # key): not a fault that passes, so it is reported like any other refusal.
-        return Rejected
     by_code: dict[int, type[ApiError]] = {
+        HTTPStatus.BAD_REQUEST: Invalid,
         HTTPStatus.UNAUTHORIZED: Unauthorized,
         HTTPStatus.FORBIDDEN: Forbidden,
         HTTPStatus.GONE: Gone,
+        HTTPStatus.UNPROCESSABLE_ENTITY: Invalid,
+        HTTPStatus.REQUEST_TIMEOUT: Unavailable,
     }
     if code in by_code:
         return by_code[code]
-    return Unavailable if code >= HTTPStatus.INTERNAL_SERVER_ERROR else Rejected
+    refused = HTTPStatus.BAD_REQUEST <= code < HTTPStatus.INTERNAL_SERVER_ERROR
+    return Rejected if refused else Unavailable
 
 
-def _of_text(code: int, headers: Mapping[str, str], body: bytes, *, collection: bool) -> ApiError:
+def _of_text(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     text = " ".join(body[: 4 * TEXT_LIMIT].decode(errors="replace").split())[:TEXT_LIMIT]
     message = f"HTTP {code}: {text}" if text else f"HTTP {code} without a body"
     if code == HTTPStatus.TOO_MANY_REQUESTS:
         return TooManyRequests(message, retry_after_s=retry_after_s(headers.get("Retry-After")))
-    if code == HTTPStatus.NOT_FOUND:
-        # A missing object is always told as Status; text means that the path leads nowhere.
-        return KindNotServed(message, code=code)
-    if code == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Unavailable(message, code=code)
-    return _class_of(code, "", collection=collection)(message, code=code)
+    # A missing object is always told as Status; text means that the path leads nowhere.
+    kind = KindNotServed if code == HTTPStatus.NOT_FOUND else _of_code(code, "")
+    return kind(message, code=code)
 
 
 def retry_after_s(value: str | None) -> float:
@@ -160,4 +173,4 @@ def retry_after_s(value: str | None) -> float:
             wish = parsedate_to_datetime(value).timestamp() - time.time()
         except ValueError:
             return DEFAULT_RETRY_AFTER_S
-    return min(max(wish, 0.0), MAX_RETRY_AFTER_S)
+    return DEFAULT_RETRY_AFTER_S if math.isnan(wish) else min(max(wish, 0.0), MAX_RETRY_AFTER_S)

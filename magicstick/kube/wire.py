@@ -1,0 +1,126 @@
+"""What travels between server and client, and its way from bytes into views."""
+
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from magicstick.kube.errors import ApiError, Unreadable
+from magicstick.kube.objects import View
+from magicstick.kube.responses import Status, of_status
+
+V = TypeVar("V", bound=View)
+T = TypeVar("T")
+
+ERROR = "ERROR"
+
+
+class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """`metadata` of a list."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class ListPage(msgspec.Struct, Generic[V], frozen=True):
+    """One page of a list."""
+
+    metadata: ListMeta
+    items: list[V]
+
+    @property
+    def resource_version(self) -> str:
+        """The version of the whole list, the same on every page."""
+        return self.metadata.resource_version
+
+
+class WatchEvent(msgspec.Struct, Generic[V], frozen=True):
+    """ADDED, MODIFIED, DELETED or BOOKMARK, with the object in the reader's view."""
+
+    type: str
+    object: V
+
+
+class _ErrorEvent(msgspec.Struct, frozen=True):
+    object: Status
+
+
+class _EventType(msgspec.Struct, frozen=True):
+    type: str
+
+
+encode = msgspec.json.Encoder().encode
+_error_event = msgspec.json.Decoder(_ErrorEvent)
+_event_type = msgspec.json.Decoder(_EventType)
+_decoders: dict[object, msgspec.json.Decoder[Any]] = {}
+
+
+def decoder_of(type_: type[T]) -> msgspec.json.Decoder[T]:
+    """The decoder of a type; built once."""
+    found = _decoders.get(type_)
+    if found is None:
+        found = _decoders[type_] = msgspec.json.Decoder(type_)
+    return found
+
+
+def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """Decode an answer.
+
+    Raises:
+        Unreadable: it is no JSON, or does not fit the view. The text names the place, not the value.
+    """
+    try:
+        return decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise Unreadable(f"the answer cannot be read: {error}") from error
+
+
+def decode_event(decoder: msgspec.json.Decoder[WatchEvent[V]], line: bytes) -> WatchEvent[V]:
+    """Decode one line of a watch.
+
+    Raises:
+        ApiError: the event is an ERROR, and this its meaning.
+        Unreadable: as `decode`.
+    """
+    try:
+        event = decoder.decode(line)
+    except msgspec.DecodeError as error:
+        # A Status rarely fits the view of an object.
+        raise _error_in(line) or Unreadable(f"the event cannot be read: {error}") from error
+    if event.type == ERROR:
+        raise _error_in(line) or Unreadable("an ERROR event without a Status")
+    return event
+
+
+def _error_in(line: bytes) -> ApiError | None:
+    """The meaning of an ERROR event; None for any other line."""
+    try:
+        if _event_type.decode(line).type != ERROR:
+            return None
+        return of_status(0, {}, _error_event.decode(line).object, collection=True)
+    except msgspec.DecodeError:
+        return None
+
+
+class LineSplitter:
+    """Lines out of chunks, however long the lines are and however the network cuts them.
+
+    A line that never ends is never given: its event comes again after a reconnect.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The lines that this chunk completes, without line breaks; empty ones are left out."""
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            line = chunk[start:end]
+            if self._parts:
+                line = b"".join((*self._parts, line))
+                self._parts.clear()
+            start = end + 1
+            if line:
+                yield line
+        if start < len(chunk):
+            self._parts.append(chunk[start:])
