@@ -72,7 +72,7 @@ def is_true(conditions: Iterable[Mapping[str, Any]], type_: str, generation: int
     entry = find(conditions, type_)
     if entry is None or entry.get("status") != "True":
         return False
-    return entry.get("observedGeneration", generation) == generation
+    return bool(entry.get("observedGeneration", generation) == generation)
 
 
 def merge_conditions(

@@ -1,33 +1,32 @@
 """A reconciler at work: its queue, its wake-ups, its workers."""
 
 import random
-import time
 from collections.abc import Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
+import anyio.lowlevel
 import structlog
 
+from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
+from magicstick.kube.pulse import Pulse
 from magicstick.kube.store import Store
 from magicstick.runtime.clock import Clock
+from magicstick.runtime.hands import Drain, Hands
 from magicstick.runtime.queue import Closed, Priority, QueueMetrics, Timers, WorkQueue
+from magicstick.runtime.reads import Reads, Stores
 from magicstick.runtime.reconciler import Declaration, Edge, Reconciler, meaning_changed
-from magicstick.runtime.skeleton import Hands, Recorder, Result, Skeleton
+from magicstick.runtime.reporter import Recorder
+from magicstick.runtime.skeleton import DRAIN_S, Result, Skeleton
+
+__all__ = ["JITTER", "Controller", "NoReconcileMetrics", "ReconcileMetrics", "Stores"]
 
 Obs = TypeVar("Obs")
 log = structlog.get_logger(__name__)
 
 JITTER = 0.1
-
-
-class Stores(Protocol):
-    """Where stores come from; `kube.cache.Caches` is the real one."""
-
-    def store(self, kind: Kind, namespace: str = "", name: str | None = None) -> Store[Any]:
-        """The store of a kind in a scope."""
-        ...
 
 
 class ReconcileMetrics(Protocol):
@@ -48,12 +47,19 @@ class NoReconcileMetrics:
 class Controller(Generic[Obs]):
     """Runs one reconciler.
 
-    Guarantees: every change that an edge covers wakes the keys it names; a key is never worked on twice
-    at a time; one key's failure delays only that key. Cancelled, it starts nothing new, and a write that
-    was sent is waited for by whoever cancels within the time given there.
+    Guarantees
+        - Every change that an edge covers wakes the keys it names; every change of a watched kind's
+          state (it came, went, fails, healed) wakes all. Wake-ups are noted from construction on, so
+          that nothing between the first list and `run` is missed.
+        - A key is never worked on twice at a time, and one key's failure delays only that key.
+        - No pass before the first list of every kind that the declaration names has arrived, or the
+          kind turned out to be absent or unreadable: such a kind holds up nobody.
+        - Cancelled, it starts nothing new; a write under way gets `drain_s` seconds to end.
 
-    Wake-ups are noted from construction on, so that nothing between the first list and `run` is missed.
     `run` may be called again after it ended (the lease was lost and came back).
+
+    Failure modes: an edge whose `wakes` raises wakes nobody for that change; the store logs it, and
+    the requeue table's timers make up for it.
     """
 
     def __init__(
@@ -68,18 +74,24 @@ class Controller(Generic[Obs]):
         queue_metrics: QueueMetrics | None = None,
         rng: random.Random | None = None,
         timers: Timers | None = None,
+        drain_s: float = DRAIN_S,
     ) -> None:
         self.declaration: Declaration = reconciler.declaration
-        self._stores = stores
         self._clock = clock
         self._rng = rng or random.Random()  # noqa: S311 - jitter needs no secrecy
         self._metrics = metrics or NoReconcileMetrics()
         self._queue_metrics, self._timers = queue_metrics, timers
-        self._primary: Store[Resource] = stores.store(self.declaration.primary, self.declaration.namespace)
-        self._skeleton = Skeleton(reconciler, self._primary, hands, clock=clock, recorder=recorder)
+        self._reads = Reads(stores, self.declaration)
+        self._primary: Store[Resource] = self._reads.primary
+        self._drain = Drain(drain_s)
+        self._skeleton = Skeleton(
+            reconciler, self._primary, hands, clock=clock, recorder=recorder, drain=self._drain
+        )
         self._begun: dict[ObjectKey, float] = {}
+        self._states = Pulse()
+        self._working = False
         self.queue = self._new_queue()
-        self._subscribe()
+        self._subscribe(stores)
 
     @property
     def name(self) -> str:
@@ -99,65 +111,89 @@ class Controller(Generic[Obs]):
         """Work until cancelled. Every primary object is looked at first, urgent ones before."""
         if self.queue.closed:
             self.queue = self._new_queue()
-        self.wake_all(Priority.LOW)
         try:
+            while self._reads.syncing:
+                await self._states.next().wait()
+            self._working = True
+            self.wake_all(Priority.LOW)
             async with anyio.create_task_group() as group:
                 for _ in range(self.declaration.workers):
                     group.start_soon(self._work)
+                await self._until_cancelled()
         finally:
+            self._working = False
             self.queue.close()
+
+    async def _until_cancelled(self) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self._drain.begin()
 
     # -- wake-ups ----------------------------------------------------------------------------------
 
     def _new_queue(self) -> WorkQueue[ObjectKey]:
         return WorkQueue(timers=self._timers, rng=self._rng, metrics=self._queue_metrics)
 
-    def _subscribe(self) -> None:
+    def _subscribe(self, stores: Stores) -> None:
         self._primary.subscribe(self._primary_changed)
         for edge in self.declaration.edges:
-            self._stores.store(edge.kind, edge.namespace, edge.name).subscribe(_Follower(self, edge))
+            self._reads.at(edge.scope).subscribe(_Follower(self, edge))
+        stores.subscribe_state(self._state_changed)
 
     def _primary_changed(self, old: Resource | None, new: Resource | None) -> None:
-        if not meaning_changed(old, new):
-            return
         latest = new or old
-        if latest is None:
+        if latest is None or not meaning_changed(old, new):
             return
+        key = latest.metadata.key
+        self.queue.forget(key)
         urgent = new is None or new.metadata.dying
-        self._wake(latest.metadata.key, Priority.URGENT if urgent else Priority.NORMAL)
+        usual = Priority.NORMAL if self._working else Priority.LOW
+        self._wake(key, Priority.URGENT if urgent else usual)
+
+    def _state_changed(self, kind: Kind, state: InformerState) -> None:
+        if not self._reads.covers(kind):
+            return
+        self._states.beat()
+        if self._working:
+            log.debug("looking at everything", controller=self.name, kind=str(kind), state=str(state))
+            self.wake_all()
 
     def _wake(self, key: ObjectKey, priority: Priority) -> None:
-        if priority is Priority.URGENT:
-            self.queue.forget(key)
-        wait_s = self.declaration.coalesce_s
-        if wait_s:
-            wait_s -= self._clock.monotonic() - self._begun.get(key, -wait_s)
-        if wait_s > 0:
-            self.queue.add_after(key, wait_s, priority)
-        else:
-            self.queue.add(key, priority)
+        """Add the key, but not sooner than `coalesce_s` after the beginning of its last pass."""
+        begun = self._begun.get(key)
+        wait_s = 0.0
+        if begun is not None:
+            wait_s = begun + self.declaration.coalesce_s - self._clock.monotonic()
+        self.queue.add_after(key, wait_s, priority)
 
     # -- work --------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
+        queue = self.queue
         while True:
             try:
-                key = await self.queue.get()
+                key = await queue.get()
             except Closed:
                 return
             try:
                 await self._one(key)
             finally:
-                self.queue.done(key)
+                queue.done(key)
+            # A pass over caches alone never waits: let the watches and probes have their turn.
+            await anyio.lowlevel.checkpoint()
 
     async def _one(self, key: ObjectKey) -> None:
+        begun = self._clock.monotonic()
         if self.declaration.coalesce_s:
-            self._begun[key] = self._clock.monotonic()
-        begun = time.perf_counter()
+            self._begun[key] = begun
         result = await self._skeleton.reconcile(key)
-        self._metrics.reconciled(self.name, result, time.perf_counter() - begun)
+        self._metrics.reconciled(self.name, result, self._clock.monotonic() - begun)
+        self._schedule(key, result)
+
+    def _schedule(self, key: ObjectKey, result: Result) -> None:
         if result.backoff:
-            self.queue.add_backoff(key)
+            self.queue.add_backoff(key, at_least_s=result.after_s or 0.0)
             return
         self.queue.forget(key)
         if result.after_s is not None:
@@ -174,4 +210,4 @@ class _Follower:
 
     def __call__(self, old: View | None, new: View | None) -> None:
         if self._edge.changed(old, new):
-            self._controller.wake(self._edge.wakes(old, new))
+            self._controller.wake(self._edge.wakes(old, new), self._edge.priority)

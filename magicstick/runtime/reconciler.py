@@ -114,5 +114,9 @@ class Reconciler(Protocol[Obs]):
         ...
 
     def decide_failure(self, observation: Obs, error: ApiError, now: datetime) -> Plan:
-        """What to report after a step failed with `error`: a plan without steps."""
+        """What to report after a step failed with `error`: a plan without steps.
+
+        Asked when the server refuses something until a change (`Rejected`, `NamespaceTerminating`),
+        and, while the object has no status at all, after any other failure of a request.
+        """
         ...
