@@ -1,0 +1,237 @@
+"""The composition root: which reconcilers run, on which caches, behind which lease.
+
+    configuration → client ──→ caches ──→ controllers (only while the lease is held)
+                      ↑ fence              ↓ writes
+                    lease ←──────────── applier
+
+Caches fill while the lease is waited for, so that a new holder starts warm. Losing the lease stops the
+controllers and nothing else.
+"""
+
+import gc
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from random import Random
+from typing import Any
+
+import anyio
+import structlog
+
+from magicstick import __version__
+from magicstick.api.labels import OPERATOR
+from magicstick.appliance.reconciler import ApplianceReconciler
+from magicstick.catalogs.loader import Catalogs
+from magicstick.kube.applier import Applier
+from magicstick.kube.cache import Caches, NotSyncedError
+from magicstick.kube.client import Client
+from magicstick.kube.config import ClusterConfig
+from magicstick.kube.discovery import CrdView, Discovery
+from magicstick.kube.informer import InformerState, InitialList, Tuning
+from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
+from magicstick.modules.orphans import OrphanReconciler
+from magicstick.modules.reconciler import ModuleReconciler
+from magicstick.runtime.clock import SleepingClock, SystemClock
+from magicstick.runtime.controller import Controller
+from magicstick.runtime.events import EventRecorder
+from magicstick.runtime.health import LoopLag, Probes, serve_health, serve_metrics
+from magicstick.runtime.lease import Lease, LeaseTimes
+from magicstick.runtime.metrics import Metrics
+from magicstick.runtime.queue import Priority
+from magicstick.runtime.reconciler import Reconciler
+from magicstick.runtime.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+USER_AGENT = f"magicstick/{__version__}"
+INITIAL_LISTS = {"auto": InitialList.AUTO, "watchlist": InitialList.STREAM, "list": InitialList.PAGES}
+SILENT_WATCHES = 3.0
+"""A watch that was silent for so many times its idle time-out cannot be helped but by a restart."""
+ELECTION_STUCK = 5.0
+"""The lease's loop comes round each few seconds; after so many deadlines without it, it is stuck."""
+
+
+class Manager:
+    """One operator. `run` returns only by cancellation; `started` is set once caches have synced."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        config: ClusterConfig,
+        *,
+        clock: SleepingClock | None = None,
+        chance: Random | None = None,
+        user_agent: str = USER_AGENT,
+    ) -> None:
+        self.settings = settings
+        self._clock = clock or SystemClock()
+        self._chance = chance or Random()  # noqa: S311 - spreads requests, guards no secret
+        self.metrics = Metrics()
+        self.started = anyio.Event()
+        self._bare = self._client(config, user_agent)
+        self.lease = Lease(
+            self._bare,
+            settings.lease_place,
+            self._clock,
+            times=LeaseTimes(
+                settings.lease_duration_seconds,
+                settings.lease_renew_deadline_seconds,
+                settings.lease_retry_seconds,
+            ),
+            on_change=lambda held: self.metrics.leading(settings.lease_name, held=held),
+        )
+        fence = self.lease.fence if settings.leader_election else None
+        self.client = self._client(config, user_agent, fence)
+        tuning = Tuning(initial_list=INITIAL_LISTS[settings.list_mode])
+        self._tuning = tuning
+        self.caches = Caches(self.client, tuning=tuning, chance=self._chance)
+        definitions = self.caches.add(CUSTOM_RESOURCE_DEFINITION, view=CrdView)
+        self.discovery = Discovery(definitions.store)
+        self.caches.follow(self.discovery)
+        self.catalogs = Catalogs(self.caches, settings)
+        self.applier = Applier(self.client, self.caches, manager=OPERATOR, managed_by=OPERATOR)
+        self.recorder = EventRecorder(
+            self.client, self._clock, controller=OPERATOR, instance=self.lease.holder
+        )
+        self.controllers: Sequence[Controller[Any]] = tuple(map(self._controller, self._reconcilers()))
+        self._lag = LoopLag(self._clock, self.metrics.loop_lag.set)
+        self._connect()
+
+    async def run(self) -> None:
+        """Everything, until cancelled; the lease is released last."""
+        async with self._served(), self._client_session(), anyio.create_task_group() as outer:
+            outer.start_soon(self._lag.run)
+            async with self._leading(), anyio.create_task_group() as group:
+                group.start_soon(self.caches.run)
+                group.start_soon(self.recorder.run)
+                await self._sync()
+                await self._work()
+
+    # -- composition ---------------------------------------------------------------------------------
+
+    def _client(
+        self, config: ClusterConfig, user_agent: str, fence: Callable[[], None] | None = None
+    ) -> Client:
+        return Client(
+            config,
+            user_agent=user_agent,
+            field_manager=OPERATOR,
+            fence=fence or (lambda: None),
+            observer=self.metrics.requested,
+        )
+
+    def _reconcilers(self) -> Iterable[Reconciler[Any]]:
+        """Whoever adds a kind adds its reconciler here, and nowhere else."""
+        yield ModuleReconciler(self.caches, self.catalogs, self.discovery, self.settings)
+        yield OrphanReconciler(self.caches, self.catalogs, self.settings)
+        yield ApplianceReconciler(self.caches, self.catalogs, self.settings)
+
+    def _controller(self, reconciler: Reconciler[Any]) -> Controller[Any]:
+        declaration = reconciler.declaration
+        controller = Controller(
+            reconciler,
+            self.caches,
+            self.applier,
+            clock=self._clock,
+            recorder=self.recorder,
+            metrics=self.metrics,
+            queue_metrics=self.metrics.queue(declaration.name, declaration.workers),
+            rng=self._chance,
+        )
+        self.metrics.watch_queue(declaration.name, lambda: controller.queue)
+        return controller
+
+    def _connect(self) -> None:
+        """What wakes controllers besides the objects they watch."""
+        self.caches.subscribe_state(self._state_changed)
+        self.metrics.watch_ages(self._watch_ages)
+
+    def _state_changed(self, kind: Kind, _: InformerState) -> None:
+        """A kind came, went, failed or healed: whoever reads it looks at everything again."""
+        for controller in self.controllers:
+            declaration = controller.declaration
+            if kind == declaration.primary or any(kind == edge.kind for edge in declaration.edges):
+                controller.wake_all(Priority.LOW)
+
+    # -- running -------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _served(self) -> AsyncIterator[None]:
+        probes = Probes(
+            live={"loop": self._lag.check, "watches": self._silent_watches, "lease": self._stuck_election},
+            ready={"caches": lambda: "" if self.started.is_set() else "not synced yet"},
+        )
+        async with AsyncExitStack() as stack:
+            health = await stack.enter_async_context(serve_health(self.settings.health_bind_address, probes))
+            metrics = await stack.enter_async_context(
+                serve_metrics(self.settings.metrics_bind_address, self.metrics.render)
+            )
+            log.info("started", version=__version__, health=health, metrics=metrics)
+            yield
+
+    @asynccontextmanager
+    async def _client_session(self) -> AsyncIterator[None]:
+        async with self._bare, self.client:
+            yield
+
+    @asynccontextmanager
+    async def _leading(self) -> AsyncIterator[None]:
+        """The lease is taken and kept around the block, and released after it."""
+        if not self.settings.leader_election:
+            yield
+            return
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.lease.run)
+            try:
+                yield
+            finally:
+                group.cancel_scope.cancel()
+
+    async def _sync(self) -> None:
+        try:
+            await self.caches.wait_synced(self.settings.sync_timeout_seconds)
+        except NotSyncedError as error:
+            # What cannot be read holds up only what depends on it.
+            log.warning("some kinds cannot be read", missing=error.missing)
+        gc.collect()
+        gc.freeze()  # what start-up made lives as long as the process: no need to look at it again
+        self.started.set()
+        log.info("caches synced", kinds=len(tuple(self.caches.informers())))
+
+    async def _work(self) -> None:
+        """Run the controllers whenever, and only while, the lease is held."""
+        while True:
+            if self.settings.leader_election:
+                await self.lease.wait_held()
+            async with anyio.create_task_group() as group:
+                for controller in self.controllers:
+                    group.start_soon(controller.run)
+                if self.settings.leader_election:
+                    await self.lease.wait_lost()
+                    group.cancel_scope.cancel()
+
+    # -- health --------------------------------------------------------------------------------------
+
+    def _watch_ages(self) -> Iterable[tuple[str, float]]:
+        for informer in self.caches.informers():
+            age = informer.last_event_age
+            if age is not None:
+                yield str(informer.scope), age
+
+    def _silent_watches(self) -> str:
+        limit = SILENT_WATCHES * self._tuning.idle_timeout_s
+        silent = [
+            scope
+            for scope, age in self._watch_ages()
+            if age > limit and self._state_of(scope) is InformerState.SYNCED
+        ]
+        return f"no news and no attempt for over {limit:.0f} s: {', '.join(silent)}" if silent else ""
+
+    def _state_of(self, scope: str) -> InformerState | None:
+        return next((i.state for i in self.caches.informers() if str(i.scope) == scope), None)
+
+    def _stuck_election(self) -> str:
+        if not self.settings.leader_election:
+            return ""
+        age = self._clock.monotonic() - self.lease.last_attempt
+        limit = ELECTION_STUCK * self.settings.lease_renew_deadline_seconds
+        return f"the lease's loop has not come round for {age:.0f} s" if age > limit else ""
