@@ -48,13 +48,13 @@ class Entries(Generic[V]):
         return len(self._entries)
 
     def put(self, key: ObjectKey, obj: V) -> None:
-        """Set an entry."""
+        """Set an entry. Content that changed under the same version is taken, but told nobody."""
         entry = self._entries.get(key)
         known = self._withdrawn.pop(key, None) if entry is None else entry
         self._entries[key] = obj
         for index in self._indexes.values():
             index.change(key, entry, obj)
-        if known != obj:
+        if known is None or _identity(known) != _identity(obj):
             self._tell(known, obj)
 
     def remove(self, key: ObjectKey) -> None:
@@ -103,6 +103,10 @@ class Entries(Generic[V]):
     def _tell(self, old: V | None, new: V | None) -> None:
         for subscriber in self._subscribers:
             subscriber.tell(old, new)
+
+
+def _identity(obj: View) -> tuple[str, str]:
+    return obj.metadata.uid, obj.metadata.resource_version
 
 
 class _Subscriber(Generic[V]):

@@ -16,8 +16,9 @@ Guarantees
        own request deleted is not brought back by events or lists from before the deletion.
     4. Deletions of a relist are atomic: nothing is removed before the list is complete, and a list
        that breaks off removes nothing. What it had brought until then are newer versions, and stays.
-    5. A list of a lower version than the store has seen means that the server lost history (it was
-       restored from a backup). Such a list replaces everything, write-throughs included.
+    5. A list that is older than what the store knew before the list was asked for means that the
+       server lost history (it was restored from a backup). Such a list replaces everything that was
+       known before, write-throughs included.
     6. No subscriber is called for a version that the store already has. One that raises is logged
        and harms neither the store nor the others.
 
@@ -140,7 +141,7 @@ class Store(Generic[V]):
             _remove_seen(self._entries, self._ledger, obj)
         elif obj.metadata.uid not in self._ledger.dead:
             entry = self._entries.get(obj.metadata.key)
-            if entry is None or version(entry) < reached:
+            if entry is None or version(entry) <= reached:
                 self._entries.put(obj.metadata.key, obj)
 
     def bookmark(self, resource_version: int) -> None:
@@ -161,11 +162,11 @@ class Store(Generic[V]):
     # --- lists -----------------------------------------------------------------------------------
 
     def relist(self) -> "Relist[V]":
-        """Begin to take a consistent list, item by item, without holding a second copy of it."""
+        """Begin to take a consistent list that is asked for from now on: see `Relist`."""
         return Relist(self._entries, self._ledger)
 
     def replace(self, objects: Iterable[V], resource_version: int) -> None:
-        """Take a complete, consistent list of this version."""
+        """Take a complete, consistent list of this version that was asked for at this moment."""
         relist = self.relist()
         for obj in objects:
             relist.add(obj)
@@ -207,6 +208,8 @@ class Store(Generic[V]):
 class Relist(Generic[V]):
     """A list on its way into a store: mark what it names, sweep the rest when it is complete.
 
+    Make one before the list is asked for, since what our writes had returned by then must be in it:
+    a list that lacks such a write, or still has what such a deletion removed, is of another history.
     Abandoning one needs no call. While a list streams in, only items that would take an entry to an
     older version wait in memory: whether they may is known with the version of the list.
     """
@@ -216,23 +219,23 @@ class Relist(Generic[V]):
         self._ledger = ledger
         self._named: set[ObjectKey] = set()
         self._held: dict[ObjectKey, V] = {}
-        self._unlisted_dead = set(ledger.dead)
+        self._dead_before = set(ledger.dead)
+        self._known_before = max((ledger.resource_version, *map(version, entries.values())))
 
     def add(self, obj: V) -> None:
         """Take one item of the list, or a change of one that arrived while it was streaming."""
         key, uid = obj.metadata.key, obj.metadata.uid
         self._named.add(key)
         self._held.pop(key, None)
-        self._unlisted_dead.discard(uid)
+        if uid in self._ledger.dead and uid not in self._dead_before:
+            return
         entry = self._entries.get(key)
-        if uid in self._ledger.dead:
-            self._held[key] = obj
-        elif entry is None or version(obj) > version(entry):
+        if entry is None or version(obj) > version(entry):
             self._entries.put(key, obj)
         elif version(obj) < version(entry):
             self._held[key] = obj
         elif obj != entry:
-            # The same version with other content: another history, or a schema that changed.
+            # The same version with other content: the kind's schema changed, or a history was lost.
             self._entries.put(key, obj)
 
     def remove(self, obj: V) -> None:
@@ -244,29 +247,20 @@ class Relist(Generic[V]):
     def commit(self, resource_version: int) -> None:
         """The list is complete and of this version: remove what it does not name."""
         ledger = self._ledger
-        history_lost = resource_version < ledger.resource_version
-        if history_lost:
-            ledger.dead.clear()
-            ledger.unconfirmed.clear()
-        ledger.dead -= self._unlisted_dead
-        ledger.confirm(resource_version)
+        # An entry up to this version is in the list or does not exist; one above it was written since.
+        outdated = max(resource_version, self._known_before)
+        ledger.confirm(outdated)
+        ledger.dead -= self._dead_before
         ledger.resource_version = resource_version
         ledger.synced = True
-        self._release_held(resource_version, history_lost=history_lost)
-        self._sweep(resource_version, history_lost=history_lost)
-        self._entries.settle_withdrawn()
-
-    def _release_held(self, resource_version: int, *, history_lost: bool) -> None:
         for key, obj in self._held.items():
             entry = self._entries.get(key)
-            newer = entry is not None and version(entry) > resource_version
-            if history_lost or not (newer or obj.metadata.uid in self._ledger.dead):
+            if entry is None or version(entry) <= outdated:
                 self._entries.put(key, obj)
-
-    def _sweep(self, resource_version: int, *, history_lost: bool) -> None:
         for key, entry in self._entries.items():
-            if key not in self._named and (history_lost or version(entry) <= resource_version):
+            if key not in self._named and version(entry) <= outdated:
                 self._entries.remove(key)
+        self._entries.settle_withdrawn()
 
 
 def _remove_seen(entries: Entries[V], ledger: _Ledger, obj: V) -> None:
