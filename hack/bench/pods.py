@@ -18,6 +18,7 @@ from magicstick.kube.client import Client
 from magicstick.kube.config import ClusterConfig
 from magicstick.kube.kinds import POD
 from magicstick.kube.objects import ObjectMeta
+from magicstick.runtime import logs
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -74,4 +75,5 @@ async def main(kubeconfig: Path) -> None:
 
 
 if __name__ == "__main__":
+    logs.configure()
     uvloop.run(main(Path(sys.argv[1])))

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import aiohttp
 from aiohttp import web
@@ -149,7 +149,7 @@ class FaultProxy:
         self._upstream = upstream.rstrip("/")
         self._tls = ssl.create_default_context(cafile=str(ca_file))
         self._faults: list[Fault] = []
-        self._transports: set[asyncio.Transport] = set()
+        self._transports: set[asyncio.WriteTransport] = set()
         self._calls = 0
         self._mutations = 0
         self._changed = asyncio.Event()
@@ -223,15 +223,16 @@ class FaultProxy:
         return next((fault for fault in self._faults if fault.acts(call)), None)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        transport = request.transport
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast("asyncio.WriteTransport | None", request.transport)
+        if transport is None:  # gone before we looked
+            return web.Response()
         self._transports.add(transport)
         try:
             return await self._serve(request, transport)
         finally:
             self._transports.discard(transport)
 
-    async def _serve(self, request: web.Request, transport: asyncio.Transport) -> web.StreamResponse:
+    async def _serve(self, request: web.Request, transport: asyncio.WriteTransport) -> web.StreamResponse:
         call = self._note(request)
         fault = self._fault_for(call)
         action = fault.action if fault else None
@@ -246,7 +247,7 @@ class FaultProxy:
         return await self._relay(request, transport, call, lose=isinstance(action, LoseAnswer))
 
     async def _relay(
-        self, request: web.Request, transport: asyncio.Transport, call: Call, *, lose: bool
+        self, request: web.Request, transport: asyncio.WriteTransport, call: Call, *, lose: bool
     ) -> web.StreamResponse:
         body = await request.read()
         headers = _forwarded(request.headers)
@@ -278,7 +279,7 @@ class FaultProxy:
         self,
         request: web.Request,
         upstream: aiohttp.ClientResponse,
-        transport: asyncio.Transport,
+        transport: asyncio.WriteTransport,
         call: Call,
         *,
         lose: bool,
