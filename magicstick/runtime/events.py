@@ -1,37 +1,42 @@
-"""Events: what a person sees under `kubectl describe`, best effort and bounded.
+"""Events (events.k8s.io/v1) about our objects: what `kubectl describe` and `kubectl events` show.
 
-An Event is recorded when the reason of an object changes from an earlier one; the first status of an
-object makes none. Recording never blocks and never fails a pass: Events wait in a bounded queue and are
-dropped, and counted, when it is full or the API server does not take them.
+Guarantees
+    - `record` returns at once and never raises. What does not fit into the bounded queue is dropped and
+      counted.
+    - Repetitions become one Event with a count, floods are cut off (`runtime.correlation`).
+    - Nothing depends on an Event having been written: a failure is counted, not retried for long.
 
-Numbers as in client-go: per object a burst of 25, then one per 300 s; the same (object, reason) within
-600 s is one series.
+Assumes that callers record changes of a reason only, and that no message holds a secret: messages are
+those of conditions, which everybody who may read the object sees anyway.
 """
 
-from collections import OrderedDict
+import asyncio
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-import anyio
 import structlog
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from magicstick.kube.errors import ApiError, NotFound
+from magicstick.kube.errors import AlreadyExists, ApiError, NotFound, Unavailable
 from magicstick.kube.kinds import EVENT, Kind, ObjectKey
 from magicstick.kube.objects import Resource
-from magicstick.runtime.clock import Clock
-from magicstick.runtime.conditions import cut
+from magicstick.runtime.clock import SleepingClock, microtime, within
+from magicstick.runtime.correlation import Correlator, Happening, Verdict
 
 log = structlog.get_logger(__name__)
 
-BURST = 25
-REFILL_S = 300.0
-SERIES_S = 600.0
-REMEMBERED = 4096
-QUEUE = 1000
-MESSAGE_LIMIT = 1024
-NAME_LIMIT = 230
+QUEUED: Final = 1000
+ATTEMPTS: Final = 3
+NOTE_BYTES: Final = 1024
+REASON_BYTES: Final = 128
+NAME_CHARACTERS: Final = 236
+"""Of the object's name, so that the Event's name stays within 253."""
+DEFAULT_NAMESPACE: Final = "default"
+"""Where Events about cluster-scoped objects live."""
+
+SENT, FAILED, DROPPED, SUPPRESSED = "sent", "failed", "dropped", "suppressed"
 
 
 class EventClient(Protocol):
@@ -46,120 +51,180 @@ class EventClient(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Bucket:
-    tokens: float
-    at: float
+class EventMetrics(Protocol):
+    """Told what became of each Event: sent, failed, dropped or suppressed."""
+
+    def event(self, result: str) -> None:
+        """One Event ended so."""
+        ...
 
 
-@dataclass(slots=True)
-class _Series:
-    key: ObjectKey
-    count: int
-    at: float
+class NoEventMetrics:
+    """Metrics that nobody reads."""
+
+    def event(self, result: str) -> None:
+        """See `EventMetrics`."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Note:
-    kind: Kind
-    obj: Resource
-    normal: bool
-    reason: str
-    message: str
-    at: datetime
+class _Pending:
+    """An Event to write; `count` above 1 continues the series that it names."""
+
+    body: Mapping[str, Any]
+    count: int
+    observed: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.body["metadata"]["namespace"], self.body["metadata"]["name"])
+
+    @property
+    def series(self) -> dict[str, Any]:
+        return {"series": {"count": self.count, "lastObservedTime": self.observed}} if self.count > 1 else {}
 
 
 class EventRecorder:
-    """See the module's docstring. `run` sends what `record` took."""
+    """See the module's docstring. `run` writes what was recorded, until cancelled."""
 
-    def __init__(self, client: EventClient, clock: Clock, *, controller: str, instance: str) -> None:
+    def __init__(
+        self,
+        client: EventClient,
+        clock: SleepingClock,
+        *,
+        controller: str,
+        instance: str,
+        metrics: EventMetrics | None = None,
+        queued: int = QUEUED,
+    ) -> None:
         self._client = client
         self._clock = clock
-        self._controller, self._instance = controller, instance
-        self._send, self._receive = anyio.create_memory_object_stream[_Note](QUEUE)
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
-        self._series: OrderedDict[tuple[str, str], _Series] = OrderedDict()
-        self._number = 0
+        self._controller = controller
+        self._instance = instance[:REASON_BYTES]
+        self._metrics = metrics or NoEventMetrics()
+        self._correlator = Correlator(lambda: uuid.uuid4().hex[:16])
+        self._queue: asyncio.Queue[_Pending] = asyncio.Queue(queued)
+        self._told: set[type[ApiError]] = set()
         self.dropped = 0
+        """How many of what was recorded did not become visible."""
 
     def record(self, kind: Kind, obj: Resource, *, normal: bool, reason: str, message: str) -> None:
-        """Take note. Never blocks, never raises."""
-        if not self._allowed(obj.metadata.uid):
-            self.dropped += 1
-            return
-        note = _Note(kind, obj, normal, reason, cut(message, MESSAGE_LIMIT), self._clock.now())
+        """Take note of what happened to `obj`. Returns at once, raises nothing."""
         try:
-            self._send.send_nowait(note)
-        except anyio.WouldBlock:
-            self.dropped += 1
+            self._note(kind, obj, "Normal" if normal else "Warning", reason, message)
+        except asyncio.QueueFull:
+            self._count(DROPPED)
+        except Exception:
+            self._count(FAILED)
+            log.exception("event could not be composed", key=str(obj.metadata.key))
 
     async def run(self) -> None:
-        """Send until cancelled."""
-        async for note in self._receive:
+        """Write what was recorded, one Event at a time, until cancelled."""
+        while True:
+            pending = await self._queue.get()
             try:
-                await self._post(note)
-            except ApiError as error:
-                self.dropped += 1
-                log.debug("event not recorded", reason=note.reason, message=error.message)
+                await self._write(pending)
+            finally:
+                self._queue.task_done()
 
-    def _allowed(self, uid: str) -> bool:
-        now = self._clock.monotonic()
-        bucket = self._buckets.get(uid)
-        if bucket is None:
-            bucket = self._buckets[uid] = _Bucket(float(BURST), now)
-        self._buckets.move_to_end(uid)
-        while len(self._buckets) > REMEMBERED:
-            self._buckets.popitem(last=False)
-        bucket.tokens = min(float(BURST), bucket.tokens + (now - bucket.at) / REFILL_S)
-        bucket.at = now
-        if bucket.tokens < 1:
+    async def flush(self, timeout_s: float) -> bool:
+        """Wait until everything recorded so far was dealt with; whether it was, in time. `run` must run."""
+        try:
+            await within(self._clock, timeout_s, self._queue.join())
+        except TimeoutError:
             return False
-        bucket.tokens -= 1
         return True
 
-    async def _post(self, note: _Note) -> None:
-        known = self._series.get((note.obj.metadata.uid, note.reason))
-        now = self._clock.monotonic()
-        if known is not None and now - known.at < SERIES_S:
-            known.count, known.at = known.count + 1, now
-            series = {"count": known.count, "lastObservedTime": _micro(note.at)}
-            try:
-                await self._client.merge_patch(EVENT, known.key, {"series": series})
-            except NotFound:
-                del self._series[(note.obj.metadata.uid, note.reason)]
-            else:
-                return
-        body = self._body(note)
-        await self._client.create(EVENT, body)
-        key = ObjectKey(body["metadata"]["namespace"], body["metadata"]["name"])
-        self._series[(note.obj.metadata.uid, note.reason)] = _Series(key, 1, now)
-        while len(self._series) > REMEMBERED:
-            self._series.popitem(last=False)
+    # -- composing -----------------------------------------------------------------------------------
 
-    def _body(self, note: _Note) -> dict[str, Any]:
-        metadata = note.obj.metadata
-        self._number += 1
-        name = f"{metadata.name[:NAME_LIMIT].rstrip('-.')}.{self._number:x}{int(note.at.timestamp() * 1e6):x}"
+    def _note(self, kind: Kind, obj: Resource, type_: str, reason: str, message: str) -> None:
+        happening = Happening(obj.metadata.uid, type_, _cut(reason, REASON_BYTES), message)
+        verdict = self._correlator.judge(happening, self._clock.monotonic())
+        if verdict is None:
+            self._count(SUPPRESSED)
+            return
+        observed = microtime(self._clock.now())
+        self._queue.put_nowait(
+            _Pending(self._body(kind, obj, happening, verdict, observed), verdict.times, observed)
+        )
+
+    def _body(
+        self, kind: Kind, obj: Resource, happening: Happening, verdict: Verdict, observed: str
+    ) -> dict[str, Any]:
+        metadata = obj.metadata
+        regarding = {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "namespace": metadata.namespace,
+            "name": metadata.name,
+            "uid": metadata.uid,
+        }
         return {
             "apiVersion": EVENT.api_version,
             "kind": EVENT.kind,
-            "metadata": {"name": name[:253], "namespace": metadata.namespace or "default"},
-            "eventTime": _micro(note.at),
-            "type": "Normal" if note.normal else "Warning",
-            "reason": note.reason,
-            "note": note.message,
-            "action": "Reconcile",
-            "reportingController": self._controller,
-            "reportingInstance": self._instance[:128],
-            "regarding": {
-                "apiVersion": note.kind.api_version,
-                "kind": note.kind.kind,
-                "namespace": metadata.namespace,
-                "name": metadata.name,
-                "uid": metadata.uid,
+            "metadata": {
+                "namespace": metadata.namespace or DEFAULT_NAMESPACE,
+                "name": f"{metadata.name[:NAME_CHARACTERS].rstrip('.-')}.{verdict.name}",
             },
+            "eventTime": observed,
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+            "action": "Reconcile",
+            "type": happening.type,
+            "reason": happening.reason,
+            "note": _cut(verdict.note, NOTE_BYTES),
+            "regarding": {name: value for name, value in regarding.items() if value},
         }
 
+    # -- writing -------------------------------------------------------------------------------------
 
-def _micro(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    async def _write(self, pending: _Pending) -> None:
+        try:
+            async for attempt in AsyncRetrying(
+                stop=stop_after_attempt(ATTEMPTS),
+                wait=wait_random_exponential(multiplier=1, max=10),
+                retry=retry_if_exception_type(Unavailable),
+                sleep=self._clock.sleep,
+                reraise=True,
+            ):
+                with attempt:
+                    await self._send(pending)
+        except ApiError as error:
+            self._count(FAILED)
+            self._tell(error)
+        except Exception:
+            self._count(FAILED)
+            log.exception("event could not be written", key=str(pending.key))
+        else:
+            self._count(SENT)
+
+    async def _send(self, pending: _Pending) -> None:
+        """Continue the series where it exists; an Event that expired, or that never was, is made."""
+        if pending.count > 1:
+            try:
+                await self._client.merge_patch(EVENT, pending.key, pending.series)
+            except NotFound:
+                pass
+            else:
+                return
+        try:
+            await self._client.create(EVENT, {**pending.body, **pending.series})
+        except AlreadyExists:
+            return  # an earlier attempt arrived, although its answer did not
+
+    def _count(self, result: str) -> None:
+        self.dropped += result != SENT
+        self._metrics.event(result)
+
+    def _tell(self, error: ApiError) -> None:
+        """Each kind of failure once: a missing right would else fill the log."""
+        if type(error) not in self._told:
+            self._told.add(type(error))
+            log.warning("event not written", error=type(error).__name__, message=error.message)
+
+
+def _cut(text: str, limit: int) -> str:
+    """The text in at most `limit` bytes of UTF-8, shortened visibly where it is longer."""
+    encoded = text.encode()
+    if len(encoded) <= limit:
+        return text
+    return encoded[: limit - len("…".encode())].decode(errors="ignore") + "…"

@@ -4,20 +4,24 @@ Guarantees
     - `fence` lets a write pass only within `renew_deadline_s` after the *start* of the last renewal that
       succeeded, on the monotonic clock. A process that was stopped for longer finds it closed when it
       wakes, before its first write.
-    - Another process takes the lease only after it has seen it unrenewed for `duration_s` on its own
-      clock, so the machines' clocks need not agree.
+    - Another process takes the lease only after it has seen it unrenewed for its whole duration on its
+      own clock, so the machines' clocks need not agree.
+    - One renewal that hangs does not lose it: each attempt has a third of the deadline at most.
+    - `wait_lost` returns when the lease runs out, also while an attempt is under way.
+    - Losing the lease ends nothing but the work: caches stay warm, and the process tries again.
     - Released at the end: the next holder need not wait.
-    - Losing the lease ends nothing but the work: `held` turns False, caches stay warm, and the process
-      tries again.
 
-Assumes that a request which has been sent reaches the server within `duration_s - renew_deadline_s`.
+Assumes that a request which has been sent reaches the server within `duration_s - renew_deadline_s`, and
+that whoever stops the process ends `run` after everything that writes, since `run` releases.
+
+Failure modes: an API server that is away for `renew_deadline_s` stops all work until it is back.
 """
 
+import math
 import socket
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import anyio
@@ -26,11 +30,13 @@ import structlog
 from magicstick.kube.errors import AlreadyExists, ApiError, Conflict, FenceClosed, NotFound
 from magicstick.kube.kinds import LEASE, Kind, ObjectKey
 from magicstick.kube.objects import Resource
-from magicstick.runtime.clock import Clock
+from magicstick.runtime.clock import SleepingClock, microtime, within
 
 log = structlog.get_logger(__name__)
 
 RELEASED_DURATION_S = 1
+ATTEMPTS_PER_DEADLINE = 3
+NEVER = float("-inf")
 
 
 class LeaseClient(Protocol):
@@ -44,7 +50,7 @@ class LeaseClient(Protocol):
         """See `kube.client.Client`."""
         ...
 
-    async def replace(self, kind: Kind, body: Mapping[str, Any]) -> Resource:
+    async def merge_patch(self, kind: Kind, key: ObjectKey, body: Mapping[str, Any]) -> Resource:
         """See `kube.client.Client`."""
         ...
 
@@ -70,7 +76,7 @@ class Lease:
         self,
         client: LeaseClient,
         place: tuple[str, str],
-        clock: Clock,
+        clock: SleepingClock,
         *,
         times: LeaseTimes | None = None,
         holder: str | None = None,
@@ -82,7 +88,7 @@ class Lease:
         self._times = times or LeaseTimes()
         self.holder = holder or identity()
         self._on_change = on_change or (lambda _: None)
-        self._valid_until = float("-inf")
+        self._valid_until = NEVER
         self._seen: tuple[str, float] | None = None
         """(resourceVersion, when we first saw it) of somebody else's record."""
         self._told = False
@@ -111,9 +117,10 @@ class Lease:
         try:
             while True:
                 await self._attempt()
-                await self._wait()
+                await self._clock.sleep(self._pause_s())
+                self._tell()
         finally:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(self._times.retry_s):
+            with anyio.CancelScope(shield=True):
                 await self.release()
 
     async def wait_held(self) -> None:
@@ -130,42 +137,52 @@ class Lease:
         """Give the lease up, if we have it. Failures only mean that the next holder waits longer."""
         if not self.held:
             return
-        self._valid_until = float("-inf")
-        self._tell()
+        self._valid_until = NEVER
         try:
-            live = await self._client.get(LEASE, self._key)
-            if live.spec.get("holderIdentity") == self.holder:
-                spec = {**live.spec, "holderIdentity": "", "leaseDurationSeconds": RELEASED_DURATION_S}
-                await self._client.replace(LEASE, self._body(spec, live.metadata.resource_version))
-                log.info("lease released", lease=str(self._key))
-        except ApiError as error:
-            log.warning("lease not released", lease=str(self._key), message=error.message)
+            await within(self._clock, self._times.retry_s, self._give_up())
+        except (ApiError, TimeoutError) as error:
+            log.warning("lease not released", lease=str(self._key), message=str(error))
+        except Exception:
+            log.exception("lease not released", lease=str(self._key))
+        self._tell()
 
     # -- one round -----------------------------------------------------------------------------------
 
-    async def _wait(self) -> None:
+    def _left_s(self) -> float:
+        """How long the lease is valid; zero when it is not."""
+        return max(0.0, self._valid_until - self._clock.monotonic())
+
+    def _pause_s(self) -> float:
         """Until the next attempt, but never beyond the moment in which a held lease runs out."""
-        left = self._valid_until - self._clock.monotonic()
-        pause = min(self._times.retry_s, left) if left > 0 else self._times.retry_s
-        await anyio.sleep(pause)
-        self._tell()
+        return min(self._times.retry_s, self._left_s() or self._times.retry_s)
+
+    def _patience_s(self) -> float:
+        """For one attempt: time remains for others, and a lease that runs out meanwhile is noticed."""
+        share = self._times.renew_deadline_s / ATTEMPTS_PER_DEADLINE
+        return min(share, self._left_s() or share)
 
     async def _attempt(self) -> None:
         self.last_attempt = begun = self._clock.monotonic()
         try:
-            with anyio.fail_after(self._times.renew_deadline_s):
-                held = await self._take_or_renew()
-        except TimeoutError:
-            log.warning("lease not renewed in time", lease=str(self._key))
+            held = await within(self._clock, self._patience_s(), self._take_or_renew())
         except (Conflict, NotFound) as error:
             log.debug("lease changed meanwhile", lease=str(self._key), message=error.message)
-        except ApiError as error:
-            log.warning("lease not renewed", lease=str(self._key), message=error.message)
+        except (ApiError, TimeoutError) as error:
+            log.warning(
+                "lease not renewed",
+                lease=str(self._key),
+                error=type(error).__name__,
+                message=str(error),
+                valid_seconds=round(self._left_s(), 1),
+            )
+        except Exception:
+            log.exception("lease not renewed", lease=str(self._key))
         else:
-            self._valid_until = begun + self._times.renew_deadline_s if held else float("-inf")
+            self._valid_until = begun + self._times.renew_deadline_s if held else NEVER
         self._tell()
 
     async def _take_or_renew(self) -> bool:
+        """Whether the record says, by our own writing of this moment, that we hold the lease."""
         try:
             live = await self._client.get(LEASE, self._key)
         except NotFound:
@@ -173,22 +190,33 @@ class Lease:
         ours = live.spec.get("holderIdentity") == self.holder
         if not ours and not self._free(live):
             return False
-        transitions = int(live.spec.get("leaseTransitions") or 0)
-        spec = {
-            **self._spec(),
-            "acquireTime": live.spec.get("acquireTime") if ours else _micro(self._clock.now()),
-            "leaseTransitions": transitions if ours else transitions + 1,
-        }
-        await self._client.replace(LEASE, self._body(spec, live.metadata.resource_version))
+        spec = self._spec()
+        if not ours:
+            transitions = int(live.spec.get("leaseTransitions") or 0) + 1
+            spec |= {"acquireTime": microtime(self._clock.now()), "leaseTransitions": transitions}
+        await self._patch(live, spec)
         return True
 
     async def _create(self) -> bool:
-        spec = {**self._spec(), "acquireTime": _micro(self._clock.now()), "leaseTransitions": 0}
+        spec = {**self._spec(), "acquireTime": microtime(self._clock.now()), "leaseTransitions": 0}
+        metadata = {"namespace": self._key.namespace, "name": self._key.name}
+        body = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
         try:
-            await self._client.create(LEASE, self._body(spec))
+            await self._client.create(LEASE, body)
         except AlreadyExists:
             return False
         return True
+
+    async def _give_up(self) -> None:
+        live = await self._client.get(LEASE, self._key)
+        if live.spec.get("holderIdentity") == self.holder:
+            await self._patch(live, {"holderIdentity": "", "leaseDurationSeconds": RELEASED_DURATION_S})
+            log.info("lease released", lease=str(self._key))
+
+    async def _patch(self, live: Resource, spec: Mapping[str, Any]) -> None:
+        """Change these fields, unless anybody changed the record since it was read."""
+        version = {"resourceVersion": live.metadata.resource_version}
+        await self._client.merge_patch(LEASE, self._key, {"metadata": version, "spec": spec})
 
     def _free(self, live: Resource) -> bool:
         """Whether nobody has it: released, or not renewed while we watched for its whole duration."""
@@ -207,15 +235,9 @@ class Lease:
     def _spec(self) -> dict[str, Any]:
         return {
             "holderIdentity": self.holder,
-            "leaseDurationSeconds": max(1, int(self._times.duration_s)),
-            "renewTime": _micro(self._clock.now()),
+            "leaseDurationSeconds": math.ceil(self._times.duration_s),
+            "renewTime": microtime(self._clock.now()),
         }
-
-    def _body(self, spec: Mapping[str, Any], resource_version: str | None = None) -> dict[str, Any]:
-        metadata = {"namespace": self._key.namespace, "name": self._key.name}
-        if resource_version is not None:
-            metadata["resourceVersion"] = resource_version
-        return {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": dict(spec)}
 
     def _tell(self) -> None:
         """Let everybody know when the answer to `held` changed."""
@@ -227,12 +249,36 @@ class Lease:
         if held:
             log.info("lease held", lease=str(self._key), holder=self.holder)
         else:
-            log.warning("lease lost or given up", lease=str(self._key), holder=self.holder)
+            log.warning("lease no longer held, nothing is written", lease=str(self._key), holder=self.holder)
         self._on_change(held)
         self.changed.set()
         self.changed = anyio.Event()
 
 
-def _micro(moment: datetime) -> str:
-    """MicroTime as the API wants it."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+class NoLease:
+    """Stands in for the lease where leader election is off: the fence is always open."""
+
+    holder = ""
+    held = True
+
+    def __init__(self, clock: SleepingClock) -> None:
+        self._clock = clock
+
+    @property
+    def last_attempt(self) -> float:
+        """Never late: there is no loop that could get stuck."""
+        return self._clock.monotonic()
+
+    def fence(self) -> None:
+        """Everything may be written."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await anyio.sleep_forever()
+
+    async def wait_held(self) -> None:
+        """It always is."""
+
+    async def wait_lost(self) -> None:
+        """It never is: until cancelled."""
+        await anyio.sleep_forever()

@@ -1,38 +1,79 @@
-"""How the process ends: gracefully after the first signal, at once after the second."""
+"""How the process ends.
 
+    first SIGTERM or SIGINT    the work is cancelled and has `drain_s` seconds to end
+    second signal              the process ends on the spot, exit code 128 + the signal's number
+    drain time over            the process ends on the spot, exit code 1
+
+Guarantees: a process that was asked to end is gone after `drain_s` seconds, whatever its work does. Work that
+ends in time ends it gracefully: exit code 0.
+"""
+
+import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
 
 import anyio
 import structlog
 
+from magicstick.runtime.clock import SleepingClock, SystemClock
+
 log = structlog.get_logger(__name__)
 
-FORCED = 130
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+TOO_SLOW: Final = 1
+SIGNALLED: Final = 128
+
+EndNow = Callable[[int], object]
 
 
-async def run_until_signal(work: Callable[[], Awaitable[None]], *, drain_s: float) -> None:
-    """Run `work`; on SIGTERM or SIGINT cancel it and give it `drain_s` seconds to end.
+async def run_until_signal(
+    work: Callable[[], Awaitable[None]],
+    *,
+    drain_s: float,
+    clock: SleepingClock | None = None,
+    end_now: EndNow = os._exit,
+) -> None:
+    """Run `work` until it returns, or until a signal cancels it. What it raises passes through."""
+    ending = _Ending(drain_s, clock or SystemClock(), end_now)
+    with ending.signals(), ending.scope:
+        await work()
 
-    The process is ended on the spot, with exit code 130, by a second signal or when the time is up.
-    """
-    async with anyio.create_task_group() as group:
-        with anyio.CancelScope() as scope:
-            group.start_soon(_watch, scope, drain_s)
-            await work()
-        group.cancel_scope.cancel()
 
+class _Ending:
+    """What the signals of one run lead to."""
 
-async def _watch(work: anyio.CancelScope, drain_s: float) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for number in signals:
-            log.info("stopping", signal=signal.Signals(number).name, drain_seconds=drain_s)
-            break
-        work.cancel()
-        with anyio.move_on_after(drain_s):
-            async for _ in signals:
-                log.warning("stopping at once: asked a second time")
-                os._exit(FORCED)
-        log.warning("stopping at once: work did not end in time", drain_seconds=drain_s)
-        os._exit(FORCED)
+    def __init__(self, drain_s: float, clock: SleepingClock, end_now: EndNow) -> None:
+        self.scope = anyio.CancelScope()
+        self._drain_s, self._clock, self._end_now = drain_s, clock, end_now
+        self._alarm: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """Receive the signals while the block runs."""
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._received, number)
+        try:
+            yield
+        finally:
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)
+            if self._alarm is not None:
+                self._alarm.cancel()
+
+    def _received(self, number: signal.Signals) -> None:
+        if self._alarm is not None:
+            log.warning("stopping at once: asked a second time", signal=number.name)
+            self._end_now(SIGNALLED + number)
+            return
+        log.info("stopping", signal=number.name, drain_seconds=self._drain_s)
+        self._alarm = asyncio.ensure_future(self._end_when_over())
+        self.scope.cancel()
+
+    async def _end_when_over(self) -> None:
+        await self._clock.sleep(self._drain_s)
+        log.error("stopping at once: work did not end in time", drain_seconds=self._drain_s)
+        self._end_now(TOO_SLOW)
