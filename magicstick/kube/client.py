@@ -65,7 +65,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """End all connections; requests fail from now on."""
+        """End all connections; watches that are open and requests from now on are `Unavailable`."""
         await self._transport.close()
 
     # -- verbs -------------------------------------------------------------------------------------

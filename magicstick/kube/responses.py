@@ -96,9 +96,10 @@ def of_status(code: int, headers: Mapping[str, str], status: Status, *, collecti
     code = code or status.code
     details = status.details or Details()
     causes = tuple((cause.field, cause.message) for cause in details.causes)
+    message = status.message or f"HTTP {code}"
     if code == HTTPStatus.TOO_MANY_REQUESTS:
         wish = headers.get("Retry-After") or str(details.retry_after_seconds or "")
-        return TooManyRequests(status.message, retry_after_s=retry_after_s(wish))
+        return TooManyRequests(message, retry_after_s=retry_after_s(wish))
     kind: type[ApiError]
     if _namespace_trouble(code, status, details):
         kind = NamespaceTerminating
@@ -111,7 +112,7 @@ def of_status(code: int, headers: Mapping[str, str], status: Status, *, collecti
         kind = _of_unexplained(status.message)
     else:
         kind = _of_code(code, status.reason)
-    return kind(status.message or f"HTTP {code}", code=code, reason=status.reason, causes=causes)
+    return kind(message, code=code, reason=status.reason, causes=causes)
 
 
 def _namespace_trouble(code: int, status: Status, details: Details) -> bool:

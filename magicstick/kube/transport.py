@@ -3,7 +3,8 @@
 Verbs and paths are the caller's (`magicstick.kube.client`); here bytes go out and come in.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import NamedTuple
@@ -32,6 +33,7 @@ KEEPALIVE_S = 60.0
 REQUEST_LIMITS = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S)
 ATTEMPTS = 3
 MAX_PAUSE_S = 1.0
+CLOSED = "the client is closed"
 
 
 class Request(NamedTuple):
@@ -61,21 +63,34 @@ class Transport:
     """
 
     def __init__(
-        self, config: ClusterConfig, *, user_agent: str, fence: Fence, observer: Observer | None = None
+        self,
+        config: ClusterConfig,
+        *,
+        user_agent: str,
+        fence: Fence,
+        observer: Observer | None = None,
+        limits: aiohttp.ClientTimeout = REQUEST_LIMITS,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._config = config
         self._user_agent = user_agent
         self._fence = fence
         self._observer = observer
+        self._limits = limits
+        self._pause = pause
         self._host = URL(config.url).authority
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
+        self._streams: set[aiohttp.ClientResponse] = set()
         self._header_sets: dict[str | None, CIMultiDict[str]] = {}
         self._header_authorization: str | None = None
 
     async def close(self) -> None:
-        """End all connections; requests fail from now on."""
+        """End all connections; streams that are open and requests from now on are `Unavailable`."""
         self._closed = True
+        for stream in self._streams:
+            # Closing its connection alone leaves the reader waiting.
+            stream.content.set_exception(aiohttp.ClientConnectionError(CLOSED))
         if self._session is not None:
             await self._session.close()
 
@@ -96,6 +111,7 @@ class Transport:
             stop=stop_after_attempt(ATTEMPTS - 1),
             wait=wait_random_exponential(multiplier=0.1, max=MAX_PAUSE_S),
             retry=retry_if_exception(lambda error: _may_repeat(request, error)),
+            sleep=self._pause,
             reraise=True,
         )
         return await retrying(self._send_authorized, request)
@@ -136,7 +152,11 @@ class Transport:
             if response.status >= HTTPStatus.MULTIPLE_CHOICES:
                 body = await response.read()
                 raise error_of(response.status, response.headers, body, collection=True)
-            yield response
+            self._streams.add(response)
+            try:
+                yield response
+            finally:
+                self._streams.discard(response)
 
     async def _send_authorized(self, request: Request) -> bytes:
         """One request; once more with fresh credentials after a 401."""
@@ -164,7 +184,7 @@ class Transport:
         url: URL,
         data: bytes | None,
         headers: CIMultiDict[str],
-        limits: aiohttp.ClientTimeout = REQUEST_LIMITS,
+        limits: aiohttp.ClientTimeout | None = None,
     ) -> aiohttp.ClientResponse:
         """Send, and receive the head of the answer."""
         code = 0
@@ -178,7 +198,7 @@ class Transport:
                 ssl=self._config.tls or True,
                 server_hostname=self._config.server_name,
                 proxy=self._config.proxy,
-                timeout=limits,
+                timeout=limits or self._limits,
             )
             code = response.status
             return response
@@ -188,7 +208,7 @@ class Transport:
 
     def _get_session(self) -> aiohttp.ClientSession:
         if self._closed:
-            raise Unavailable("not sent: the client is closed")
+            raise Unavailable(CLOSED)
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S),

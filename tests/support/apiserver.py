@@ -169,7 +169,9 @@ class ScriptedServer:
         self._open: set[Stream] = set()
         self._arrival = asyncio.Condition()
         self._closing = asyncio.Event()
-        self._runner = web.ServerRunner(web.Server(self._handle, handler_cancellation=True))
+        self._runner = web.ServerRunner(
+            web.Server(self._handle, handler_cancellation=True), shutdown_timeout=DEADLINE_S
+        )
         self._port = 0
 
     @property
@@ -192,7 +194,7 @@ class ScriptedServer:
 
     async def start(self) -> None:
         """Listen (again)."""
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port, shutdown_timeout=DEADLINE_S)
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
         await site.start()
         self._port = self._runner.addresses[0][1]
 
