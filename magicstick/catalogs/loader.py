@@ -260,7 +260,7 @@ class Catalogs:
         *,
         absent: C | None = None,
     ) -> Followed[C]:
-        informer = self._caches.add(CONFIG_MAP, namespace=namespace, name=name)
+        informer = self._caches.add(CONFIG_MAP, namespace=namespace, name=name, view=Resource)
         followed = Followed(file, ObjectKey(namespace, name), informer, parse, absent)
         informer.store.subscribe(lambda _old, _new: self._refresh(followed))
         return followed
