@@ -51,7 +51,9 @@ format: $(STAMP) ## format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix .
 
 crds: $(STAMP) ## write manifests/crds, manifests/catalogs, schemas and the settings page from the code
-	@$(BIN)/python -m hack.generate
+	@$(BIN)/magicstick crds --output manifests/crds
+	@$(BIN)/python -m magicstick.catalogs render
+	@$(BIN)/magicstick settings --markdown > docs/settings.md
 
 reqs: $(STAMP) ## which requirements no test carries (ARGS=-v lists them)
 	@$(BIN)/python -m hack.requirements $(ARGS)

@@ -21,7 +21,7 @@ POD_BYTES = 6000
 def pod(number: int) -> dict[str, Any]:
     """A Pod of about 6 KB, most of it in annotations and environment, as real ones are."""
     padding = "x" * 100
-    environment = [{"name": f"VARIABLE_{place}", "value": padding} for place in range(30)]
+    environment = [{"name": f"VARIABLE_{place}", "value": padding} for place in range(16)]
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -42,7 +42,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-class Interrupted(Exception):  # noqa: N818 - a request, not an error
+class Interrupted(Exception):
     """Somebody asked us to end."""
 
 

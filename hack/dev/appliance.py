@@ -1,6 +1,7 @@
 """What stands on the development cluster: installed once, then read for the view."""
 
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import yaml
 from hack.dev.view import Row, of_activation, of_static, phase_of
 from hack.devcluster import DevCluster
 from hack.devcluster.rest import ApiError
+from hack.devcluster.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = "ai-system"
@@ -19,6 +21,10 @@ FLUX = f"/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/{FLUX_NAMESPACE}/kustom
 STATIC = {"infrastructure-basis": "basis", "hardware-discovery": "hardware-discovery", "apps": "dashboard"}
 # Their folders need programs that this cluster does not have, or are this operator itself.
 LEFT_OUT = frozenset({"magicstick-operator", "first-run-bootstrap", "envoy-gateway", "identity-pilot"})
+
+BUSY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+"""A kind that has just been defined answers so until its storage is ready."""
+ANSWER_S = 30.0
 
 Object = Mapping[str, Any]
 
@@ -75,17 +81,28 @@ def static_kustomization(document: dict[str, Any]) -> dict[str, Any]:
 
 
 class Reader:
-    """Reads the appliance's present state."""
+    """Reads the appliance's present state. A server that is busy for a moment is asked again."""
 
     def __init__(self, cluster: DevCluster) -> None:
         self._rest = cluster.rest
 
+    def _get(self, path: str) -> Object:
+        def answer() -> Object | None:
+            try:
+                return self._rest.get(path)
+            except ApiError as error:
+                if error.code in BUSY:
+                    return None
+                raise
+
+        return wait_until(answer, f"an answer to {path}", ANSWER_S)
+
     def appliance(self) -> Object | None:
         """The Appliance; None while it is not there."""
         try:
-            return self._rest.get(f"{OURS}/appliances/local")
+            return self._get(f"{OURS}/appliances/local")
         except ApiError as error:
-            if error.code == 404:  # noqa: PLR2004 - the status code's own name
+            if error.code == HTTPStatus.NOT_FOUND:
                 return None
             raise
 
@@ -93,10 +110,10 @@ class Reader:
         """All modules, the static ones first."""
         static = [
             of_static(STATIC[item["metadata"]["name"]], item)
-            for item in self._rest.get(FLUX)["items"]
+            for item in self._get(FLUX)["items"]
             if item["metadata"]["name"] in STATIC
         ]
-        generated = [of_activation(item) for item in self._rest.get(f"{OURS}/moduleactivations")["items"]]
+        generated = [of_activation(item) for item in self._get(f"{OURS}/moduleactivations")["items"]]
         return sorted(static, key=lambda row: row.module) + sorted(generated, key=lambda row: row.module)
 
 
