@@ -1,144 +1,187 @@
-"""Metrics under the names that controller-runtime's users have dashboards for (spec: README, lessons A.1).
+"""Metrics under the names that controller-runtime's users have dashboards for.
 
-One instance owns one registry; nothing is global. Labels are bounded: controllers, results, status
-codes, kinds. No series is named after an object.
+One instance owns one registry; nothing is global. Labels are bounded: controllers, results, status codes,
+kinds. Series about single objects are read from the stores (`runtime.collectors`), so that they end with
+their object. `controller_runtime_reconcile_timeouts_total` is missing, since passes have no time-out of
+their own; requests have.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from magicstick.runtime.queue import WorkQueue
+from magicstick.kube.objects import Resource
+from magicstick.runtime.clock import Clock, SystemClock
+from magicstick.runtime.collectors import ActivityView, Queues, QueueView, Resources, WatchAges, Watches
 from magicstick.runtime.skeleton import Result
 
-RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-QUEUE_BUCKETS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
-FAILURES = frozenset({"InternalError", "unsettled"})
+RECONCILE_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+QUEUE_BUCKETS: Final = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
+FAULTS: Final = frozenset({"InternalError"})
+"""Outcomes that are faults of the operator."""
+REFUSED: Final = frozenset({"ApiRejected", "Rejected", "Invalid", "Forbidden", "NameConflict"})
+"""Failed outcomes that only a change of an object, a rule or a right can mend."""
+STANDING_BY: Final = frozenset({"FenceClosed", "unsynced"})
+"""Outcomes of passes that could not begin yet: no failures."""
+NO_ANSWER: Final = "<error>"
+
+_QUEUE_LABELS: Final = ["name", "controller"]
 
 
 class Metrics:
     """All metrics of the process; hands out what each part reports to."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
         self.registry = CollectorRegistry()
-        self._reconciles = Counter(
-            "controller_runtime_reconcile_total",
-            "Passes by controller and result",
-            ["controller", "result"],
-            registry=self.registry,
+        self._clock = clock or SystemClock()
+        self._reconciles = self._counter(
+            "controller_runtime_reconcile_total", "Passes by controller and result", "controller", "result"
         )
-        self._errors = self._per_controller("controller_runtime_reconcile_errors_total", "Passes that failed")
-        self._terminal = self._per_controller(
+        self._errors = self._counter(
+            "controller_runtime_reconcile_errors_total", "Passes that failed", "controller"
+        )
+        self._terminal = self._counter(
             "controller_runtime_terminal_reconcile_errors_total",
             "Passes that failed in a way only a change can mend",
+            "controller",
         )
-        self._panics = self._per_controller(
-            "controller_runtime_reconcile_panics_total", "Passes that failed by a fault of the operator"
+        self._panics = self._counter(
+            "controller_runtime_reconcile_panics_total",
+            "Passes that failed by a fault of the operator",
+            "controller",
         )
-        self._time = Histogram(
-            "controller_runtime_reconcile_time_seconds",
-            "Length of a pass",
-            ["controller"],
-            buckets=RECONCILE_BUCKETS,
-            registry=self.registry,
+        self._time = self._histogram(
+            "controller_runtime_reconcile_time_seconds", "Length of a pass", RECONCILE_BUCKETS, "controller"
         )
-        self._workers = Gauge(
-            "controller_runtime_max_concurrent_reconciles",
-            "Workers by controller",
-            ["controller"],
-            registry=self.registry,
+        self._workers = self._gauge(
+            "controller_runtime_max_concurrent_reconciles", "Workers by controller", "controller"
         )
-        self._requests = Counter(
-            "rest_client_requests_total",
-            "Requests to the API server",
-            ["code", "method", "host"],
-            registry=self.registry,
+        self._requests = self._counter(
+            "rest_client_requests_total", "Requests to the API server", "code", "method", "host"
         )
-        self._leading = Gauge(
-            "leader_election_master_status", "1 while the lease is held", ["name"], registry=self.registry
+        self._leading = self._gauge("leader_election_master_status", "1 while the lease is held", "name")
+        self._events = self._counter("magicstick_events_total", "Events by what became of them", "result")
+        self._adds = self._counter("workqueue_adds_total", "Keys that entered the queue", *_QUEUE_LABELS)
+        self._retries = self._counter("workqueue_retries_total", "Keys that came back", *_QUEUE_LABELS)
+        self._waits = self._histogram(
+            "workqueue_queue_duration_seconds", "Time in the queue", QUEUE_BUCKETS, *_QUEUE_LABELS
         )
-        self.loop_lag = Gauge(
-            "event_loop_lag_seconds", "How late the event loop last was", registry=self.registry
+        self._works = self._histogram(
+            "workqueue_work_duration_seconds", "Time with a worker", QUEUE_BUCKETS, *_QUEUE_LABELS
         )
-        self._queues = _Queues()
+        self.loop_lag = self._gauge("event_loop_lag_seconds", "How late the event loop last was")
+        self._queues = Queues()
+        self._reports: dict[str, QueueReport] = {}
         self.registry.register(self._queues)
-        names = ("adds", "retries")
-        self._queue_counters = {
-            name: Counter(
-                f"workqueue_{name}_total",
-                f"Work queue {name}",
-                ["name", "controller"],
-                registry=self.registry,
-            )
-            for name in names
-        }
-        self._queue_times = {
-            name: Histogram(
-                f"workqueue_{name}_duration_seconds",
-                f"Seconds of {name}",
-                ["name", "controller"],
-                buckets=QUEUE_BUCKETS,
-                registry=self.registry,
-            )
-            for name in ("queue", "work")
-        }
-
-    def _per_controller(self, name: str, text: str) -> Counter:
-        return Counter(name, text, ["controller"], registry=self.registry)
+        self.registry.register(_Unfinished(self._reports))
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
 
     def render(self) -> bytes:
         """The exposition text."""
         return generate_latest(self.registry)
 
+    # -- told by others ------------------------------------------------------------------------------
+
     def reconciled(self, controller: str, result: Result, took_s: float) -> None:
         """A pass ended (`runtime.controller.ReconcileMetrics`)."""
-        if result.backoff:
-            verdict = "error"
-            self._errors.labels(controller).inc()
-            if result.outcome in FAILURES:
-                self._panics.labels(controller).inc()
-        elif result.outcome in {"ApiRejected", "Rejected"}:
-            verdict = "requeue_after"
-            self._terminal.labels(controller).inc()
-        else:
-            verdict = "success" if result.after_s is None else "requeue_after"
-        self._reconciles.labels(controller, verdict).inc()
+        self._reconciles.labels(controller, _verdict(result)).inc()
         self._time.labels(controller).observe(took_s)
+        if _verdict(result) == "error":
+            self._errors.labels(controller).inc()
+            if result.outcome in FAULTS:
+                self._panics.labels(controller).inc()
+            if result.outcome in REFUSED:
+                self._terminal.labels(controller).inc()
 
     def requested(self, method: str, host: str, code: int) -> None:
         """A request was answered, or not (code 0) (`kube.client.Observer`)."""
-        self._requests.labels(str(code) if code else "<error>", method, host).inc()
+        self._requests.labels(str(code) if code else NO_ANSWER, method, host).inc()
 
     def leading(self, name: str, *, held: bool) -> None:
         """The lease was won or lost."""
         self._leading.labels(name).set(1 if held else 0)
 
-    def queue(self, controller: str, workers: int) -> "QueueReport":
-        """What the queue of a controller reports to."""
-        self._workers.labels(controller).set(workers)
-        return QueueReport(
-            self._queue_counters["adds"].labels(controller, controller),
-            self._queue_counters["retries"].labels(controller, controller),
-            self._queue_times["queue"].labels(controller, controller),
-            self._queue_times["work"].labels(controller, controller),
-        )
+    def event(self, result: str) -> None:
+        """An Event was sent, or was not (`runtime.events.EventMetrics`)."""
+        self._events.labels(result).inc()
 
-    def watch_queue(self, controller: str, queue: Callable[[], WorkQueue[object]]) -> None:
+    def queue(self, controller: str, workers: int) -> "QueueReport":
+        """What the queue of a controller reports to; its series are there from now on, at zero."""
+        self._workers.labels(controller).set(workers)
+        for counter in (self._errors, self._terminal, self._panics):
+            counter.labels(controller)
+        names = (controller, controller)
+        self._reports[controller] = QueueReport(
+            self._adds.labels(*names),
+            self._retries.labels(*names),
+            self._waits.labels(*names),
+            self._works.labels(*names),
+            self._clock,
+        )
+        return self._reports[controller]
+
+    # -- read when asked -----------------------------------------------------------------------------
+
+    def watch_queue(self, controller: str, queue: Callable[[], QueueView]) -> None:
         """Read the depth and ages of a queue whenever metrics are asked for."""
         self._queues.add(controller, queue)
 
     def watch_ages(self, ages: Callable[[], Iterable[tuple[str, float]]]) -> None:
         """Read (kind, seconds since its watch last said anything) whenever metrics are asked for."""
-        self.registry.register(_WatchAges(ages))
+        self.registry.register(WatchAges(ages))
+
+    def watch_informers(self, activity: Callable[[], Iterable[tuple[str, ActivityView, int]]]) -> None:
+        """Read (scope, counters, resourceVersion of the store) of every informer. Scopes are unique."""
+        self.registry.register(Watches(activity))
+
+    def watch_resources(self, objects: Callable[[], Mapping[str, Iterable[Resource]]]) -> None:
+        """Read our objects, by the name of their kind."""
+        self.registry.register(Resources(objects))
+
+    # -- internals -----------------------------------------------------------------------------------
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        return Histogram(name, text, labels, buckets=buckets, registry=self.registry)
+
+
+def _verdict(result: Result) -> str:
+    """In controller-runtime's words."""
+    if result.outcome in STANDING_BY:
+        return "requeue"
+    if result.backoff:
+        return "error"
+    return "success" if result.after_s is None else "requeue_after"
 
 
 class QueueReport:
     """`runtime.queue.QueueMetrics` of one controller."""
 
-    def __init__(self, adds: Counter, retries: Counter, waits: Histogram, works: Histogram) -> None:
+    def __init__(
+        self, adds: Counter, retries: Counter, waits: Histogram, works: Histogram, clock: Clock
+    ) -> None:
         self._adds, self._retries, self._waits, self._works = adds, retries, waits, works
+        self._clock = clock
+        self._working = 0
+        self._begun = 0.0
+        """The sum of the moments in which the work under way began."""
 
     def added(self) -> None:
         """A key entered the queue."""
@@ -147,52 +190,34 @@ class QueueReport:
     def taken(self, waited_s: float) -> None:
         """A worker took a key."""
         self._waits.observe(waited_s)
+        self._working += 1
+        self._begun += self._clock.monotonic()
 
     def finished(self, worked_s: float) -> None:
         """A worker finished with a key."""
         self._works.observe(worked_s)
+        self._working -= 1
+        self._begun -= self._clock.monotonic() - worked_s
 
     def retried(self) -> None:
         """A key failed and was added with back-off."""
         self._retries.inc()
 
-
-class _Queues(Collector):
-    def __init__(self) -> None:
-        self._of: dict[str, Callable[[], WorkQueue[object]]] = {}
-
-    def add(self, controller: str, queue: Callable[[], WorkQueue[object]]) -> None:
-        self._of[controller] = queue
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        labels = ["name", "controller"]
-        depth = GaugeMetricFamily("workqueue_depth", "Keys that could be taken now", labels=labels)
-        unfinished = GaugeMetricFamily(
-            "workqueue_unfinished_work_seconds", "Age of the key that waits longest", labels=labels
-        )
-        longest = GaugeMetricFamily(
-            "workqueue_longest_running_processor_seconds", "Age of the longest pass", labels=labels
-        )
-        active = GaugeMetricFamily(
-            "controller_runtime_active_workers", "Workers at work", labels=["controller"]
-        )
-        for name, queue in self._of.items():
-            now = queue()
-            depth.add_metric([name, name], len(now))
-            unfinished.add_metric([name, name], now.oldest_wait_s())
-            longest.add_metric([name, name], now.longest_work_s())
-            active.add_metric([name], now.working)
-        yield from (depth, unfinished, longest, active)
+    def unfinished_s(self) -> float:
+        """How long all work under way has taken so far, together."""
+        return max(0.0, self._working * self._clock.monotonic() - self._begun) if self._working else 0.0
 
 
-class _WatchAges(Collector):
-    def __init__(self, ages: Callable[[], Iterable[tuple[str, float]]]) -> None:
-        self._ages = ages
+class _Unfinished(Collector):
+    """Grows by itself while work is stuck, other than a histogram of what was finished."""
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def __init__(self, reports: Mapping[str, QueueReport]) -> None:
+        self._reports = reports
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
         family = GaugeMetricFamily(
-            "watch_last_event_age_seconds", "Seconds since the watch said anything", labels=["kind"]
+            "workqueue_unfinished_work_seconds", "Seconds of all work under way", labels=_QUEUE_LABELS
         )
-        for kind, age in self._ages():
-            family.add_metric([kind], age)
+        for name, report in self._reports.items():
+            family.add_metric([name, name], report.unfinished_s())
         yield family
