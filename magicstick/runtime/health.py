@@ -7,14 +7,18 @@ waited for. `/healthz` answers like `/livez`. `?verbose` gives every check as JS
 """
 
 import contextlib
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
-import anyio
+import structlog
 from aiohttp import web
 
-from magicstick.runtime.clock import Clock
+from magicstick.runtime.clock import SleepingClock
+from magicstick.runtime.settings import OFF, Listen
+
+log = structlog.get_logger(__name__)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LAG_LIMIT_S = 10.0
@@ -31,7 +35,7 @@ class AddressInUseError(Exception):
 class LoopLag:
     """Measures how late the event loop runs what is due."""
 
-    def __init__(self, clock: Clock, report: Callable[[float], None] = lambda _: None) -> None:
+    def __init__(self, clock: SleepingClock, report: Callable[[float], None] = lambda _: None) -> None:
         self._clock = clock
         self._report = report
         self._due = clock.monotonic()
@@ -41,7 +45,7 @@ class LoopLag:
         """Measure until cancelled."""
         while True:
             self._due = self._clock.monotonic() + LAG_PERIOD_S
-            await anyio.sleep(LAG_PERIOD_S)
+            await self._clock.sleep(LAG_PERIOD_S)
             self.lag_s = max(0.0, self._clock.monotonic() - self._due)
             self._report(self.lag_s)
 
@@ -99,7 +103,7 @@ async def serve_metrics(address: str, render: Callable[[], bytes]) -> AsyncItera
 
 
 def _verdict(request: web.Request, checks: Mapping[str, Check]) -> web.Response:
-    wrong = {name: text for name, check in checks.items() if (text := check())}
+    wrong = {name: text for name, check in checks.items() if (text := _ask(name, check))}
     status = HTTPStatus.SERVICE_UNAVAILABLE if wrong else HTTPStatus.OK
     if "verbose" in request.query:
         return web.json_response({name: wrong.get(name, "ok") for name in checks}, status=status)
@@ -107,24 +111,37 @@ def _verdict(request: web.Request, checks: Mapping[str, Check]) -> web.Response:
     return web.Response(text=text + "\n", status=status)
 
 
+def _ask(name: str, check: Check) -> str:
+    try:
+        return check()
+    except Exception as error:
+        log.exception("check failed", check=name)
+        return f"the check itself failed: {type(error).__name__}"
+
+
 @contextlib.asynccontextmanager
 async def _serve(app: web.Application, address: str, setting: str) -> AsyncIterator[str]:
-    if not address:
+    listen = Listen.parse(address) if address else None
+    if listen is None:
         yield ""
         return
-    host, _, port = address.rpartition(":")
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host.strip("[]") or None, int(port))
         try:
-            await site.start()
+            await web.TCPSite(runner, listen.host or None, listen.port).start()
         except OSError as error:
+            flag = setting.lower().replace("_", "-")
             raise AddressInUseError(
-                f"cannot listen on {address} ({error.strerror}): set {setting} to a free address, "
-                "or to nothing to switch it off"
+                f"cannot listen on {address} ({_reason(error)}): set {setting} or --{flag} to a free "
+                f"address, or to '{OFF}'"
             ) from error
-        bound = runner.addresses[0]
-        yield f"http://{bound[0]}:{bound[1]}"
+        host, port = runner.addresses[0][:2]
+        yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     finally:
         await runner.cleanup()
+
+
+def _reason(error: OSError) -> str:
+    """In words; the library puts the address, which is known, before the number's meaning."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
