@@ -10,8 +10,10 @@ Assumes one event loop. A write that failed with `Unavailable` may have been app
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import urlencode
+
+from typing_extensions import TypeVar  # with defaults, which typing has from 3.13 on
 
 from magicstick.kube.config import ClusterConfig
 from magicstick.kube.kinds import Kind, ObjectKey
@@ -20,7 +22,7 @@ from magicstick.kube.responses import status_of
 from magicstick.kube.transport import Fence, Observer, Request, Transport
 from magicstick.kube.wire import ListPage, WatchEvent, decode, decode_event, decoder_of, encode
 
-V = TypeVar("V", bound=View)
+V = TypeVar("V", bound=View, default=Resource)
 Body = Mapping[str, Any]
 
 PAGE_SIZE = 500
@@ -38,7 +40,15 @@ def _no_fence() -> None:
 
 
 class Client:
-    """See the module's docstring."""
+    """The API of one cluster. See the module for what it guarantees.
+
+    Args:
+        config: address and credentials.
+        user_agent: our name in the server's audit log.
+        field_manager: our name in `metadata.managedFields`.
+        fence: raises `FenceClosed` when this process may not write now; asked before each write.
+        observer: told (method, host, HTTP status, 0 for none) of each request, for metrics.
+    """
 
     def __init__(
         self,
@@ -70,7 +80,7 @@ class Client:
 
     # -- verbs -------------------------------------------------------------------------------------
 
-    async def get(self, kind: Kind, key: ObjectKey, *, view: type[V] = Resource) -> V:  # type: ignore[assignment] # mypy: default of a type variable
+    async def get(self, kind: Kind, key: ObjectKey, *, view: type[V] = Resource) -> V:  # type: ignore[assignment] # the default of V
         """One object.
 
         Raises:
@@ -84,7 +94,7 @@ class Client:
         kind: Kind,
         *,
         namespace: str = "",
-        view: type[V] = Resource,  # type: ignore[assignment] # mypy: default of a type variable
+        view: type[V] = Resource,  # type: ignore[assignment] # the default of V
         label_selector: str = "",
         field_selector: str = "",
         page_size: int = PAGE_SIZE,
@@ -183,7 +193,7 @@ class Client:
         kind: Kind,
         *,
         namespace: str = "",
-        view: type[V] = Resource,  # type: ignore[assignment] # mypy: default of a type variable
+        view: type[V] = Resource,  # type: ignore[assignment] # the default of V
         label_selector: str = "",
         field_selector: str = "",
         resource_version: str = "",

@@ -1,6 +1,8 @@
 """What each verb sends, and what it makes of a successful answer."""
 
-import anyio
+import asyncio
+from typing import Any
+
 import pytest
 
 from magicstick.kube.client import Client
@@ -14,7 +16,7 @@ pytestmark = pytest.mark.anyio
 WIDGET = Kind("example.com", "v1alpha1", "Widget", "widgets")
 WIDGETS = "/apis/example.com/v1alpha1/namespaces/here/widgets"
 KEY = ObjectKey("here", "a")
-BODY = {
+BODY: dict[str, Any] = {
     "apiVersion": "example.com/v1alpha1",
     "kind": "Widget",
     "metadata": {"name": "a", "namespace": "here"},
@@ -126,7 +128,7 @@ async def test_delete_sends_its_preconditions(
     server: ScriptedServer, client: Client, given: dict[str, str], sent: dict[str, str] | None
 ) -> None:
     server.answer("DELETE", f"{WIDGETS}/a", Answer(200, {"kind": "Status", "status": "Success"}))
-    assert await client.delete(WIDGET, KEY, **given) is None  # type: ignore[arg-type] # only strings here
+    assert await client.delete(WIDGET, KEY, **given) is None
     options = only(server).json
     assert options.get("preconditions") == sent
     assert options["propagationPolicy"] == "Background"
@@ -198,10 +200,10 @@ async def test_a_namespace_limits_the_list(server: ScriptedServer, client: Clien
 
 async def test_a_client_has_no_limit_of_connections(server: ScriptedServer, client: Client) -> None:
     server.answer("GET", "/api/v1/nodes/n", Hang())
-    async with anyio.create_task_group() as tasks:
-        for _ in range(150):
-            tasks.start_soon(client.get, NODE, ObjectKey("", "n"))
-        await server.arrived("GET", "/api/v1/nodes/n", 150)
-        tasks.cancel_scope.cancel()
+    waiting = [asyncio.create_task(client.get(NODE, ObjectKey("", "n"))) for _ in range(150)]
+    await server.arrived("GET", "/api/v1/nodes/n", 150)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
     server.answer("GET", "/api/v1/nodes/n", Answer(200, {"metadata": {"name": "n"}}))
     assert (await client.get(NODE, ObjectKey("", "n"))).metadata.name == "n"
