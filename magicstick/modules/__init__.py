@@ -1,1 +1,1 @@
-"""Modules: from a ModuleActivation to a Flux Kustomization."""
+"""Modules: from a ModuleActivation to the Flux Kustomization that installs a capability."""
