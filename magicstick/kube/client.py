@@ -11,11 +11,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from typing_extensions import TypeVar  # with defaults, which typing has from 3.13 on
 
 from magicstick.kube.config import ClusterConfig
+from magicstick.kube.errors import Invalid
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
 from magicstick.kube.responses import status_of
@@ -28,6 +29,9 @@ Body = Mapping[str, Any]
 PAGE_SIZE = 500
 IDLE_TIMEOUT_S = 72.0
 """A stream that is silent for so long is dead: the server sends a bookmark about each minute."""
+
+NO_NAMES = frozenset({"", ".", ".."})
+NAME_LIMIT = 253
 
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"
@@ -87,7 +91,7 @@ class Client:
             NotFound: it does not exist.
             ApiError: as the class says.
         """
-        return decode(decoder_of(view), await self._read(kind.path(key.namespace, key.name)))
+        return decode(decoder_of(view), await self._read(_path(kind, key)))
 
     async def pages(
         self,
@@ -107,12 +111,12 @@ class Client:
             Gone: the list took longer than the server keeps its version; start again.
         """
         decoder = decoder_of(ListPage[view])  # type: ignore[valid-type] # the type is made at run time
-        query = _selectors(label_selector, field_selector)
+        path, query = _collection(kind, namespace), _selectors(label_selector, field_selector)
         query["limit"] = str(page_size)
         if resource_version is not None:
             query["resourceVersion"] = resource_version
         while True:
-            page = decode(decoder, await self._read(kind.path(namespace), urlencode(query), collection=True))
+            page = decode(decoder, await self._read(path, urlencode(query), collection=True))
             yield page
             if not page.metadata.continue_:
                 return
@@ -125,9 +129,8 @@ class Client:
         Raises:
             AlreadyExists: an object of this name is there.
         """
-        namespace = body["metadata"].get("namespace", "")
-        answer = await self._write("POST", kind.path(namespace), self._write_query, JSON, body)
-        return _resource(answer)
+        path = _collection(kind, _key(body).namespace)
+        return _resource(await self._write("POST", path, self._write_query, JSON, body))
 
     async def apply(
         self, kind: Kind, body: Body, *, subresource: str | None = None, force: bool = True
@@ -137,8 +140,7 @@ class Client:
         A `metadata.uid` in the body makes it a precondition: an object that was replaced meanwhile
         answers `Conflict` instead of being taken over.
         """
-        metadata = body["metadata"]
-        path = kind.path(metadata.get("namespace", ""), metadata["name"], subresource)
+        path = _path(kind, _key(body), subresource)
         query = self._apply_query if force else self._write_query
         return _resource(await self._write("PATCH", path, query, APPLY, body))
 
@@ -146,18 +148,17 @@ class Client:
         self, kind: Kind, key: ObjectKey, body: Body, *, subresource: str | None = None
     ) -> Resource:
         """JSON merge patch. A `metadata.resourceVersion` in the body makes it conditional."""
-        path = kind.path(key.namespace, key.name, subresource)
+        path = _path(kind, key, subresource)
         return _resource(await self._write("PATCH", path, self._write_query, MERGE_PATCH, body))
 
     async def json_patch(self, kind: Kind, key: ObjectKey, operations: Sequence[Body]) -> Resource:
         """JSON patch; a failed `test` answers `Invalid`."""
-        path = kind.path(key.namespace, key.name)
+        path = _path(kind, key)
         return _resource(await self._write("PATCH", path, self._write_query, JSON_PATCH, operations))
 
     async def replace(self, kind: Kind, body: Body) -> Resource:
         """PUT. A `metadata.resourceVersion` in the body makes it conditional."""
-        metadata = body["metadata"]
-        path = kind.path(metadata.get("namespace", ""), metadata["name"])
+        path = _path(kind, _key(body))
         return _resource(await self._write("PUT", path, self._write_query, JSON, body))
 
     async def delete(
@@ -185,7 +186,7 @@ class Client:
         }
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
         body = {**options, "preconditions": conditions} if conditions else options
-        answer = await self._write("DELETE", kind.path(key.namespace, key.name), "", JSON, body)
+        answer = await self._write("DELETE", _path(kind, key), "", JSON, body)
         return None if status_of(answer) is not None else _resource(answer)
 
     async def watch(
@@ -218,7 +219,7 @@ class Client:
         if send_initial_events:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         decoder = decoder_of(WatchEvent[view])  # type: ignore[valid-type] # the type is made at run time
-        lines = self._transport.lines(kind.path(namespace), urlencode(query), idle_timeout_s)
+        lines = self._transport.lines(_collection(kind, namespace), urlencode(query), idle_timeout_s)
         async with aclosing(lines):
             async for line in lines:
                 yield decode_event(decoder, line)
@@ -231,6 +232,31 @@ class Client:
     async def _write(self, method: str, path: str, query: str, content_type: str, body: object) -> bytes:
         request = Request(method, path, query, encode(body), content_type, collection=method == "POST")
         return await self._transport.send(request)
+
+
+def _key(body: Body) -> ObjectKey:
+    metadata = body["metadata"]
+    return ObjectKey(metadata.get("namespace", ""), metadata.get("name", ""))
+
+
+def _collection(kind: Kind, namespace: str) -> str:
+    return kind.path(_segment(kind, namespace) if namespace else "")
+
+
+def _path(kind: Kind, key: ObjectKey, subresource: str | None = None) -> str:
+    namespace = _segment(kind, key.namespace) if kind.namespaced else ""
+    return kind.path(namespace, _segment(kind, key.name), subresource)
+
+
+def _segment(kind: Kind, name: str) -> str:
+    """A name as a part of a path, so that a name someone made up leads nowhere else.
+
+    Raises:
+        Invalid: no object can have it, and the request was not sent.
+    """
+    if name in NO_NAMES or "/" in name or "%" in name:
+        raise Invalid(f"not sent: {name[:NAME_LIMIT]!r} is no name or namespace of {kind}")
+    return quote(name, safe=":")
 
 
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:

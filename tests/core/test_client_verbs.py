@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from magicstick.kube.client import Client
-from magicstick.kube.errors import Conflict, Gone, NotFound, Unreadable
+from magicstick.kube.errors import Conflict, Gone, Invalid, NotFound, Unreadable
 from magicstick.kube.kinds import CONFIG_MAP, NODE, POD, Kind, ObjectKey
 from magicstick.kube.objects import MetadataOnly, ObjectMeta
 from tests.support.apiserver import Answer, Hang, ScriptedServer, Seen, listing, status
@@ -196,6 +196,34 @@ async def test_a_namespace_limits_the_list(server: ScriptedServer, client: Clien
     server.answer("GET", "/api/v1/namespaces/here/configmaps", listing([], "7"))
     pages = [page async for page in client.pages(CONFIG_MAP, namespace="here")]
     assert [page.items for page in pages] == [[]]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../../nodes/n", "a%2fb", "a%"])
+async def test_a_name_that_no_object_can_have_leads_nowhere(
+    server: ScriptedServer, client: Client, name: str
+) -> None:
+    body = {"metadata": {"name": name, "namespace": "here"}}
+    for attempt in (
+        client.get(WIDGET, ObjectKey("here", name)),
+        client.get(WIDGET, ObjectKey(name, "a")),
+        client.apply(WIDGET, body),
+        client.replace(WIDGET, body),
+        client.merge_patch(WIDGET, ObjectKey("here", name), {}),
+        client.json_patch(WIDGET, ObjectKey("here", name), []),
+        client.delete(WIDGET, ObjectKey("here", name)),
+    ):
+        with pytest.raises(Invalid, match="not sent"):
+            await attempt
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("name", ["a?watch=1", "a b", "größe", "a#b", "system:node:a"])
+async def test_a_strange_name_stays_one_part_of_the_path(
+    server: ScriptedServer, client: Client, name: str
+) -> None:
+    server.answer("GET", f"{WIDGETS}/{name}", Answer(200, STORED))
+    await client.get(WIDGET, ObjectKey("here", name))
+    assert (only(server).path, only(server).query) == (f"{WIDGETS}/{name}", {})
 
 
 async def test_a_client_has_no_limit_of_connections(server: ScriptedServer, client: Client) -> None:
