@@ -11,6 +11,7 @@ controllers and nothing else.
 import gc
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -61,6 +62,7 @@ class Manager:
         clock: SleepingClock | None = None,
         chance: Random | None = None,
         user_agent: str = USER_AGENT,
+        tuning: Tuning | None = None,
     ) -> None:
         self.settings = settings
         self._clock = clock or SystemClock()
@@ -81,9 +83,8 @@ class Manager:
         )
         fence = self.lease.fence if settings.leader_election else None
         self.client = self._client(config, user_agent, fence)
-        tuning = Tuning(initial_list=INITIAL_LISTS[settings.list_mode])
-        self._tuning = tuning
-        self.caches = Caches(self.client, tuning=tuning, chance=self._chance)
+        self._tuning = replace(tuning or Tuning(), initial_list=INITIAL_LISTS[settings.list_mode])
+        self.caches = Caches(self.client, tuning=self._tuning, chance=self._chance)
         definitions = self.caches.add(CUSTOM_RESOURCE_DEFINITION, view=CrdView)
         self.discovery = Discovery(definitions.store)
         self.caches.follow(self.discovery)
@@ -213,7 +214,7 @@ class Manager:
 
     def _watch_ages(self) -> Iterable[tuple[str, float]]:
         for informer in self.caches.informers():
-            age = informer.last_event_age
+            age = informer.last_event_age()
             if age is not None:
                 yield str(informer.scope), age
 

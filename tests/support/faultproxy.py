@@ -12,6 +12,7 @@ the first one that acts wins. Faults are added and removed while requests run.
 
 import asyncio
 import contextlib
+import random
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -141,6 +142,10 @@ class Fault:
         self.hits += 1
         return True
 
+    def silences(self, call: Call) -> bool:
+        """Whether the answer to this call, which may have begun long ago, is held back now."""
+        return isinstance(self.action, HalfOpen) and self.limit is None and self.when(call)
+
 
 class FaultProxy:
     """See the module's docstring. `url` is where the operator connects to."""
@@ -152,6 +157,7 @@ class FaultProxy:
         self._transports: set[asyncio.WriteTransport] = set()
         self._calls = 0
         self._mutations = 0
+        self._severed = False
         self._changed = asyncio.Event()
         self.calls: list[Call] = []
         self.url = ""
@@ -201,9 +207,32 @@ class FaultProxy:
         return self._mutations
 
     def reset_all(self) -> None:
-        """Break every connection of the operator, whatever it is doing."""
+        """Break every connection with a request or a watch on it, whatever it is doing."""
         for transport in tuple(self._transports):
             transport.abort()
+
+    def reset(self, share: float, chance: random.Random) -> int:
+        """Break each such connection with this probability; how many were broken."""
+        chosen = [each for each in self._transports.copy() if chance.random() < share]
+        for transport in chosen:
+            transport.abort()
+        return len(chosen)
+
+    def sever(self) -> None:
+        """Let nothing through from now on, in either direction: what a process sends after its death.
+
+        A request that was relayed already may still be carried out, as it may be after a real death.
+        """
+        self._severed = True
+        self.reset_all()
+
+    def release(self) -> None:
+        """End every fault that is in force, so that a graceful end can reach the server."""
+        for fault in self._faults:
+            fault.limit = 0
+            if isinstance(fault.action, Hold):
+                fault.action.release()
+        self._wake()
 
     def _wake(self) -> None:
         self._changed.set()
@@ -226,13 +255,16 @@ class FaultProxy:
         transport = cast("asyncio.WriteTransport | None", request.transport)
         if transport is None:  # gone before we looked
             return web.Response()
-        self._transports.add(transport)
+        self._transports[transport] = None
         try:
             return await self._serve(request, transport)
         finally:
-            self._transports.discard(transport)
+            self._transports.pop(transport, None)
 
     async def _serve(self, request: web.Request, transport: asyncio.WriteTransport) -> web.StreamResponse:
+        if self._severed:
+            transport.abort()
+            return web.Response()
         call = self._note(request)
         fault = self._fault_for(call)
         action = fault.action if fault else None
@@ -301,7 +333,7 @@ class FaultProxy:
         return response
 
     async def _while_half_open(self, call: Call) -> None:
-        while any(isinstance(fault.action, HalfOpen) and fault.when(call) for fault in self._faults):
+        while any(fault.silences(call) for fault in self._faults):
             await self._changed.wait()
 
     @staticmethod

@@ -1,9 +1,11 @@
 """A corner of the cluster for one test: namespaces of its own, catalogs, a Flux that can be directed."""
 
+import asyncio
 import contextlib
-import itertools
 import json
+import secrets
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from hack.bare import BareClient
@@ -11,13 +13,15 @@ from hack.bench.objects import config_map, ready_status
 from hack.devcluster import DevCluster
 from hack.devcluster.actors.flux import FluxActor
 from hack.devcluster.audit import AuditRecord
+from magicstick.api.kinds import KUSTOMIZATION, MODULE_ACTIVATION
 from tests.support.mirror import Mirror, Object
 
 GROUP = "appliance.magicstick.dev/v1alpha1"
 FLUX_GROUP = "kustomize.toolkit.fluxcd.io/v1"
 BASIS = "infrastructure-basis"
 AGENT = "magicstick"
-_numbers = itertools.count(1)
+CRDS = Path(__file__).resolve().parents[2] / "manifests" / "crds"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 SMALL_CATALOG: Mapping[str, Mapping[str, Any]] = {
     "basis": {
@@ -40,11 +44,11 @@ class World:
     """See the module's docstring. Paths are properties; `mirror` holds what is there now."""
 
     def __init__(self, cluster: DevCluster, client: BareClient) -> None:
-        number = next(_numbers)
+        suffix = secrets.token_hex(3)  # a kept cluster still has the corners of earlier runs
         self.cluster = cluster
         self.client = client
-        self.namespace = f"test-{number}-system"
-        self.flux_namespace = f"test-{number}-flux"
+        self.namespace = f"test-{suffix}-system"
+        self.flux_namespace = f"test-{suffix}-flux"
         self.mirror = Mirror(client, self.activations, self.appliances, self.kustomizations)
         self.flux = FluxActor(client, self.flux_namespace)
 
@@ -197,9 +201,17 @@ class World:
         return [record for record in self.operator_requests(since) if record.is_write]
 
 
+def install_kinds(cluster: DevCluster) -> None:
+    """Our kinds and Flux's, where they are not there yet."""
+    known = {item["metadata"]["name"] for item in cluster.rest.get(DEFINITIONS)["items"]}
+    if not {KUSTOMIZATION.crd_name, MODULE_ACTIVATION.crd_name} <= known:
+        cluster.apply([*sorted(CRDS.glob("*.yaml")), *cluster.crd_files("flux")])
+
+
 @contextlib.asynccontextmanager
 async def corner(cluster: DevCluster, *, flux: bool = True) -> AsyncIterator[World]:
-    """A furnished corner with a running Flux (unless told otherwise), emptied afterwards."""
+    """A furnished corner with a running Flux (unless told otherwise). What is in it stays there."""
+    await asyncio.to_thread(install_kinds, cluster)
     async with contextlib.AsyncExitStack() as stack:
         client = await stack.enter_async_context(
             BareClient(cluster.url, cluster.ca_file, cluster.admin_token, user_agent="test")
