@@ -40,13 +40,13 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 import structlog
 
-from magicstick.kube.client import ListPage, WatchEvent
 from magicstick.kube.errors import ApiError, Gone, Invalid, KindNotServed, TooManyRequests, Unavailable
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import View
 from magicstick.kube.scope import Scope
 from magicstick.kube.store import DELETED, Relist, Store
 from magicstick.kube.timing import Backoff, Clock, SystemClock
+from magicstick.kube.wire import ListPage, WatchEvent
 
 V = TypeVar("V", bound=View)
 T = TypeVar("T")

@@ -12,9 +12,9 @@ WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 GADGET = Kind("example.com", "v1", "Gadget", "gadgets")
 
 
-def widget(
+def widget_body(
     name: str,
-    version: int,
+    version: int | str,
     *,
     uid: str = "",
     namespace: str = "default",
@@ -24,7 +24,7 @@ def widget(
     dying: bool = False,
     managed_fields: Sequence[Mapping[str, Any]] = (),
     **content: Any,
-) -> Resource:
+) -> dict[str, Any]:
     """A Widget as the server would send it; `content` are its top-level fields (spec, status, data)."""
     metadata: dict[str, Any] = {
         "name": name,
@@ -38,5 +38,14 @@ def widget(
     }
     if dying:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, **content}
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, **content}
+
+
+def widget(name: str, version: int | str, **fields: Any) -> Resource:
+    """The same in the view of whole objects; `fields` as for `widget_body`."""
+    return resource(widget_body(name, version, **fields))
+
+
+def resource(body: Mapping[str, Any]) -> Resource:
+    """A body in the view of whole objects, decoded as an answer would be."""
     return msgspec.json.decode(msgspec.json.encode(body), type=Resource)
