@@ -106,7 +106,7 @@ def setting(group: str, default: T, text: str, *, allowed: str = "", shown: str 
         group: the heading under which it stands.
         default: the value where nothing else is said.
         text: what it is for, one sentence.
-        allowed: which values are; choices and switches say it by their type.
+        allowed: which values are; choices say it by their type.
         shown: the default in words, where the value says too little.
     """
     extra: dict[str, JsonValue] = {"group": group, "allowed": allowed, "shown": shown}
@@ -399,7 +399,6 @@ class Described(NamedTuple):
     allowed: str
     default: str
     choices: tuple[str, ...]
-    is_switch: bool
 
     @property
     def variable(self) -> str:
@@ -408,7 +407,7 @@ class Described(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """The flag of `magicstick run`; a switch has its opposite as well."""
+        """The flag of `magicstick run`."""
         return "--" + self.name.replace("_", "-")
 
 
@@ -420,15 +419,16 @@ def described() -> tuple[Described, ...]:
 def _described(name: str) -> Described:
     field = Settings.model_fields[name]
     extra = cast("Mapping[str, str]", field.json_schema_extra)
-    choices: tuple[str, ...] = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
-    is_switch = field.annotation is bool
-    allowed = (
-        "true or false" if is_switch else f"one of {', '.join(choices)}" if choices else extra["allowed"]
-    )
+    choices = _choices(field.annotation)
+    allowed = f"one of {', '.join(choices)}" if choices else extra["allowed"]
     default = extra["shown"] or _plain(field.default)
-    return Described(
-        name, extra["group"], field.description or "", allowed, default, choices, is_switch=is_switch
-    )
+    return Described(name, extra["group"], field.description or "", allowed, default, choices)
+
+
+def _choices(annotation: object) -> tuple[str, ...]:
+    if annotation is bool:
+        return ("true", "false")
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
 def _plain(value: object) -> str:

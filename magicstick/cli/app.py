@@ -1,0 +1,170 @@
+"""The commands and their help. Nothing heavy is imported before a command runs.
+
+The options of `run` come from the settings, whose model takes a while to import: they are added only when
+the command line speaks of `run`.
+"""
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from magicstick import __version__
+from magicstick.cli.errors import FAILED, INTERRUPTED, MISUSED, CommandError
+
+NAME: Final = "magicstick"
+COMPLETION_WORDS: Final = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
+"""Where shells put the command line that is to be completed."""
+
+RUN_HELP: Final = "Run the operator until SIGTERM or SIGINT (a second one ends it at once)."
+RUN_EPILOG: Final = """Examples:
+
+magicstick run
+
+magicstick run --kubeconfig ~/.kube/dev --log-format console --log-level debug
+
+REQUEUE_SECONDS=60 magicstick run --leader-election false"""
+
+
+class Output(StrEnum):
+    """How a result is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def application(*, run_options: bool) -> typer.Typer:
+    """The commands; those of `run` with its options only where they are asked for."""
+    app = typer.Typer(
+        name=NAME,
+        help="The meta-operator that turns a Kubernetes cluster into an AI appliance.",
+        epilog="Settings are environment variables too: see 'magicstick run --help'.",
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.command("run", help=RUN_HELP, epilog=RUN_EPILOG)(_run_with_options() if run_options else _run)
+    app.command("crds", epilog=CRDS_EPILOG)(crds)
+    app.command("version", epilog="Examples:\n\nmagicstick version\n\nmagicstick version -o json")(version)
+    app.command("settings", hidden=True)(settings)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 1 failed or differing, 2 misused."""
+    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    completing = " ".join(os.environ.get(name, "") for name in COMPLETION_WORDS).split()
+    app = application(run_options="run" in (*words, *completing))
+    sys.exit(_run_command(app, words))
+
+
+def _run_command(app: typer.Typer, words: Sequence[str]) -> int:
+    try:
+        code = typer.main.get_command(app).main(args=words, prog_name=NAME, standalone_mode=False)
+    except CommandError as error:
+        return _fail(str(error), error.code)
+    except typer.TyperException as error:
+        return _fail(f"{error.format_message()} See '{NAME} --help'.", MISUSED)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has enough of it; Python must not try to flush the rest at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    """One line on standard error for each problem."""
+    for line in message.splitlines():
+        typer.echo(f"{NAME}: {line}", err=True)
+    return code
+
+
+# -- the commands ------------------------------------------------------------------------------------
+
+
+def _run() -> None:
+    """`run` as it stands in the list of commands."""
+    raise AssertionError("unreachable: a command line with 'run' gets the command with its options")
+
+
+def _run_with_options() -> Callable[..., None]:
+    from magicstick.cli.run import run, with_options  # noqa: PLC0415
+
+    return with_options(run)
+
+
+CRDS_EPILOG: Final = """Examples:
+
+magicstick crds | kubectl apply --server-side -f -
+
+magicstick crds --output manifests/crds
+
+magicstick crds --output manifests/crds --check"""
+
+
+def crds(
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Write one file for each kind into this folder."),
+    ] = None,
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail if a file in the folder is out of date.")
+    ] = False,
+) -> None:
+    """Print or write the CustomResourceDefinitions of all our kinds."""
+    from magicstick.api.crds import dump, render_all  # noqa: PLC0415
+    from magicstick.cli.files import deliver  # noqa: PLC0415
+
+    texts = {name: dump(crd) for name, crd in render_all().items()}
+    folder = output or Path()
+    remedy = f"{NAME} crds --output {folder}"
+    if output is None and not check:
+        typer.echo("---\n".join(texts.values()), nl=False)
+        return
+    files = {folder / name: text for name, text in texts.items()}
+    for path in deliver(files, write=output is not None, check=check, remedy=remedy):
+        typer.echo(path)
+
+
+def version(
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="How to write it.", show_default=True)
+    ] = Output.TEXT,
+) -> None:
+    """Say which version this is."""
+    if output is Output.JSON:
+        facts = {"version": __version__, "python": platform.python_version(), "platform": platform.machine()}
+        typer.echo(json.dumps(facts))
+    else:
+        typer.echo(f"{NAME} {__version__}")
+
+
+def settings(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the page to this file.")
+    ] = None,
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail if the file is out of date.")
+    ] = False,
+) -> None:
+    """Print or write the page that documents the settings."""
+    from magicstick.cli.files import deliver  # noqa: PLC0415
+    from magicstick.cli.settings_page import markdown  # noqa: PLC0415
+
+    if output is None and not check:
+        typer.echo(markdown(), nl=False)
+        return
+    files = {output or Path(): markdown()}
+    remedy = f"{NAME} settings --output {output}"
+    for path in deliver(files, write=output is not None, check=check, remedy=remedy):
+        typer.echo(path)
