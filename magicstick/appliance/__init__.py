@@ -1,1 +1,1 @@
-"""The Appliance: seeding its defaults, and its status as the one page that tells how it is."""
+"""The Appliance: its default modules, and one status over everything that belongs to it."""

@@ -191,13 +191,17 @@ class ModuleFacts:
 
         A kind that is not served is no obstacle where it is Flux's: then there are no Kustomizations.
         """
-        activations = self._reads.state(MODULE_ACTIVATION, self.site.appliance_namespace)
         kustomizations = self._reads.state(KUSTOMIZATION, self.site.flux_namespace)
-        if activations is not InformerState.SYNCED:
-            return f"ModuleActivations cannot be read now ({activations})"
+        if why := self.blind_to_activations():
+            return why
         if kustomizations not in (InformerState.SYNCED, InformerState.ABSENT):
             return f"Kustomizations cannot be read now ({kustomizations})"
         return ""
+
+    def blind_to_activations(self) -> str:
+        """Why an activation that is not in the cache may exist all the same; "" when it does not."""
+        state = self._reads.state(MODULE_ACTIVATION, self.site.appliance_namespace)
+        return "" if state is InformerState.SYNCED else f"ModuleActivations cannot be read now ({state})"
 
     # --- readiness -------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+import structlog
+
 from magicstick.api.kinds import KUSTOMIZATION, MODULE_ACTIVATION
 from magicstick.catalogs.modules import RESERVED_KUSTOMIZATIONS
 from magicstick.kube.errors import ApiError
@@ -21,6 +23,8 @@ from magicstick.modules.ports import Modules, Reads, WakeUp, on_new_catalog, on_
 from magicstick.modules.wakes import identity_changed
 from magicstick.runtime.plan import Plan
 from magicstick.runtime.reconciler import Declaration, Edge
+
+log = structlog.get_logger(__name__)
 
 
 class OrphanOutcome(StrEnum):
@@ -93,8 +97,10 @@ class OrphanReconciler:
         error: ApiError,
         now: datetime,  # noqa: ARG002 - no clock here
     ) -> Plan:
-        """There is no status of ours to report in; it is logged, and tried again slowly."""
-        return Plan(OrphanOutcome.FAILED, log={"error": error.message})
+        """There is no status of ours to report in: it is logged, and tried again slowly."""
+        key = str(observation.kustomization.metadata.key)
+        log.warning("an orphaned Kustomization cannot be removed", key=key, error=error.message)
+        return Plan(OrphanOutcome.FAILED)
 
     def _by_activation(self, old: Resource | None, new: Resource | None) -> Iterable[ObjectKey]:
         """What it stood behind, and what it stands behind now."""
