@@ -16,11 +16,11 @@ from magicstick.catalogs.loader import MESSAGE_LIMIT, Catalogs, Parsed, ProblemR
 from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.catalogs.presets import PresetCatalog
 from magicstick.kube.cache import Caches
-from magicstick.kube.client import ListPage, WatchEvent
 from magicstick.kube.errors import Forbidden
 from magicstick.kube.informer import BOOKMARK, INITIAL_EVENTS_END, InformerState, Tuning
 from magicstick.kube.kinds import CONFIG_MAP, Kind, ObjectKey
 from magicstick.kube.objects import Resource
+from magicstick.kube.wire import ListMeta, ListPage, WatchEvent
 from tests.support.shipped import text_of
 
 pytestmark = pytest.mark.anyio
@@ -77,8 +77,8 @@ class ConfigMaps:
 
     async def pages(self, kind: Kind, *, field_selector: str = "", **_: Any) -> AsyncIterator[ListPage[Any]]:
         name = self._checked(kind, field_selector)
-        items = (self._objects[name],) if name in self._objects else ()
-        yield ListPage(items, str(next(self._versions)))
+        items = [self._objects[name]] if name in self._objects else []
+        yield ListPage(ListMeta(str(next(self._versions))), items)
 
     async def watch(
         self, kind: Kind, *, field_selector: str = "", send_initial_events: bool = False, **_: Any
