@@ -82,7 +82,7 @@ class Controller(Generic[Obs]):
         self._metrics = metrics or NoReconcileMetrics()
         self._queue_metrics, self._timers = queue_metrics, timers
         self._reads = Reads(stores, self.declaration)
-        self._primary: Store[Resource] = self._reads.primary
+        self._primary: Store[Resource] = self._reads.at(self.declaration.scope)
         self._drain = Drain(drain_s)
         self._skeleton = Skeleton(
             reconciler, self._primary, hands, clock=clock, recorder=recorder, drain=self._drain
@@ -91,7 +91,7 @@ class Controller(Generic[Obs]):
         self._states = Pulse()
         self._working = False
         self.queue = self._new_queue()
-        self._subscribe(stores)
+        self._subscribe()
 
     @property
     def name(self) -> str:
@@ -135,11 +135,11 @@ class Controller(Generic[Obs]):
     def _new_queue(self) -> WorkQueue[ObjectKey]:
         return WorkQueue(timers=self._timers, rng=self._rng, metrics=self._queue_metrics)
 
-    def _subscribe(self, stores: Stores) -> None:
+    def _subscribe(self) -> None:
         self._primary.subscribe(self._primary_changed)
         for edge in self.declaration.edges:
             self._reads.at(edge.scope).subscribe(_Follower(self, edge))
-        stores.subscribe_state(self._state_changed)
+        self._reads.subscribe_state(self._state_changed)
 
     def _primary_changed(self, old: Resource | None, new: Resource | None) -> None:
         latest = new or old
@@ -152,8 +152,6 @@ class Controller(Generic[Obs]):
         self._wake(key, Priority.URGENT if urgent else usual)
 
     def _state_changed(self, kind: Kind, state: InformerState) -> None:
-        if not self._reads.covers(kind):
-            return
         self._states.beat()
         if self._working:
             log.debug("looking at everything", controller=self.name, kind=str(kind), state=str(state))

@@ -42,38 +42,50 @@ class ReadNotDeclaredError(LookupError):
 
 
 class Reads:
-    """The stores of one declaration. Making one sees to it that they are watched.
+    """The stores of one declaration, or of several that share what they read.
 
-    Namespace and name may be left out where the declaration has one scope of the kind.
-
-    Raises:
-        ValueError: two edges, or another reconciler, watch the same place with another view or selector.
+    Declaring sees to it that the stores are watched. Namespace and name may be left out where there is
+    one declared scope of the kind.
     """
 
-    def __init__(self, stores: Stores, declaration: Declaration) -> None:
+    def __init__(self, stores: Stores, *declarations: Declaration) -> None:
         self._stores = stores
-        self._declaration = declaration
+        self._readers: list[str] = []
         self._scopes: dict[Kind, list[Scope]] = {}
+        for declaration in declarations:
+            self.declare(declaration)
+
+    def declare(self, declaration: Declaration) -> None:
+        """Allow what this declaration covers, and watch it.
+
+        Raises:
+            ValueError: a place is watched already, with another view or selector than is asked for here.
+        """
+        self._readers.append(declaration.name)
         self._watch(declaration.scope, Resource)
         for edge in declaration.edges:
             self._watch(edge.scope, edge.view)
 
-    def _watch(self, scope: Scope, view: type[View]) -> None:
+    def _watch(self, scope: Scope, view: type[View] | None) -> None:
+        known = self._scopes.setdefault(scope.kind, [])
+        if scope not in known:
+            known.append(scope)
+        if view is None and self._is_watched(scope):
+            return
         self._stores.add(
             scope.kind,
             namespace=scope.namespace,
             name=scope.name,
             label_selector=scope.label_selector,
-            view=view,
+            view=view or Resource,
         )
-        known = self._scopes.setdefault(scope.kind, [])
-        if scope not in known:
-            known.append(scope)
 
-    @property
-    def primary(self) -> Store[Resource]:
-        """The store of the reconciler's own kind."""
-        return self.at(self._declaration.scope)
+    def _is_watched(self, scope: Scope) -> bool:
+        try:
+            self._stores.state(scope.kind, scope.namespace, scope.name)
+        except KeyError:
+            return False
+        return True
 
     def at(self, scope: Scope) -> Store[Any]:
         """The store of a declared scope."""
@@ -91,6 +103,10 @@ class Reads:
         """The state of a kind; raises like `store`."""
         scope = self._scope(kind, namespace, name)
         return self._stores.state(scope.kind, scope.namespace, scope.name)
+
+    def subscribe_state(self, handler: Callable[[Kind, InformerState], None]) -> None:
+        """Tell `handler` of every change of the state of a declared kind."""
+        self._stores.subscribe_state(lambda kind, state: handler(kind, state) if self.covers(kind) else None)
 
     def covers(self, kind: Kind) -> bool:
         """Whether the declaration reads this kind."""
@@ -113,7 +129,7 @@ class Reads:
         found = [scope for scope in declared if (namespace or "", name) == (scope.namespace, scope.name)]
         if len(found) != 1:
             raise ReadNotDeclaredError(
-                f"{self._declaration.name} reads {Scope(kind, namespace or '', name)}, "
+                f"{' and '.join(self._readers)}: reads {Scope(kind, namespace or '', name)}, "
                 f"but declares {', '.join(map(str, declared)) or 'no edge to this kind'}"
             )
         return found[0]

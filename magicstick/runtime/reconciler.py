@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import Kind, ObjectKey
-from magicstick.kube.objects import Resource, View
+from magicstick.kube.objects import View
 from magicstick.kube.scope import Scope
 from magicstick.runtime.plan import Plan
 from magicstick.runtime.queue import Priority
@@ -55,8 +55,8 @@ class Edge(Generic[V]):
     name: str | None = None
     """The scope of the watch: one namespace ("" for all), one object (None for all)."""
     label_selector: str = ""
-    view: type[View] = Resource
-    """What is kept of each object."""
+    view: type[View] | None = None
+    """What is kept of each object; None for what another reader asks for, and all of it by default."""
     priority: Priority = Priority.NORMAL
     """URGENT where somebody waits for this very change, as for a dependency that became ready."""
 
@@ -88,8 +88,14 @@ class Declaration:
     """Where the primary objects live; "" for everywhere."""
     label_selector: str = ""
     """Which of them are ours to look at; "" for all."""
-    owns_status: bool = True
-    """False for a reconciler of somebody else's kind: then nothing ever goes to its status."""
+    owns_status: bool | None = None
+    """Whose status it is. False: nobody here ever writes it. True: a fault of the operator is told there
+    as well. By default plans may write it, and faults are told where a finalizer makes the object ours."""
+
+    @property
+    def tells_faults(self) -> bool:
+        """Whether a fault of the operator is told on the object."""
+        return self.finalizer is not None if self.owns_status is None else self.owns_status
 
     @property
     def scope(self) -> Scope:

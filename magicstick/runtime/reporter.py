@@ -117,7 +117,7 @@ class Reporter:
         if self._is_news(key, (type(error), frames)):
             self._log.error("reconcile failed", key=str(key), exc_info=error)
         live = self._store.get(key)
-        if live is not None and self._declaration.owns_status:
+        if live is not None and self._declaration.tells_faults:
             await self.try_report(key, Plan(INTERNAL_ERROR, status=_broken_status(live, error)))
 
     def unsettled(self, key: ObjectKey, rounds: int) -> None:

@@ -159,7 +159,7 @@ class Skeleton(Generic[Obs]):
                 raise WriteNotDeclaredError(f"{name} does not declare to write {step.kind}")
         if plan.finalizer is not Finalizer.KEEP and declared.finalizer is None:
             raise WriteNotDeclaredError(f"{name} declares no finalizer")
-        if plan.status is not None and not declared.owns_status:
+        if plan.status is not None and declared.owns_status is False:
             raise WriteNotDeclaredError(f"{name} does not own the status of {declared.primary}")
         if plan.outcome not in declared.requeue_s:
             raise OutcomeNotDeclaredError(f"{name} does not say when to look again after {plan.outcome}")
@@ -213,7 +213,7 @@ class Skeleton(Generic[Obs]):
         if not refused and (isinstance(error, FenceClosed) or self._has_status(key)):
             raise error
         plan = self._reconciler.decide_failure(observation, error, self._clock.now())
-        if self._declaration.owns_status:
+        if self._declaration.owns_status is not False:
             await self._reporter.try_report(key, plan)
         if not refused:
             raise error

@@ -268,7 +268,7 @@ class PairReconciler:
 
     async def observe(self, key: ObjectKey) -> Pair | None:
         self.passes.append(key)
-        widget = self.reads.primary.get(key)
+        widget = self.reads.store(WIDGET).get(key)
         return Pair(widget, self.reads.store(GADGET).get(key)) if widget is not None else None
 
     def decide(self, observation: Pair, now: datetime) -> Plan:

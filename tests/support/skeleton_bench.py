@@ -37,7 +37,7 @@ class SkeletonBench:
 
     def new_skeleton(self) -> Skeleton[Pair]:
         return Skeleton(
-            self.reconciler, self.reconciler.reads.primary, self.hands, clock=self.clock, recorder=self.events
+            self.reconciler, self.stores.store(WIDGET), self.hands, clock=self.clock, recorder=self.events
         )
 
     async def reconcile(self, key: ObjectKey = KEY) -> Result:
