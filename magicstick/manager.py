@@ -13,12 +13,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import structlog
 
 from magicstick import __version__
+from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
 from magicstick.api.labels import OPERATOR
 from magicstick.appliance.reconciler import ApplianceReconciler
 from magicstick.catalogs.loader import Catalogs
@@ -28,7 +29,7 @@ from magicstick.kube.client import Client
 from magicstick.kube.config import ClusterConfig
 from magicstick.kube.discovery import CrdView, Discovery
 from magicstick.kube.informer import InformerState, InitialList, Tuning
-from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
+from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, ObjectKey
 from magicstick.modules.orphans import OrphanReconciler
 from magicstick.modules.reconciler import ModuleReconciler
 from magicstick.runtime.clock import SleepingClock, SystemClock
@@ -37,7 +38,6 @@ from magicstick.runtime.events import EventRecorder
 from magicstick.runtime.health import LoopLag, Probes, serve_health, serve_metrics
 from magicstick.runtime.lease import Lease, LeaseTimes
 from magicstick.runtime.metrics import Metrics
-from magicstick.runtime.queue import Priority
 from magicstick.runtime.reconciler import Reconciler
 from magicstick.runtime.settings import Settings
 
@@ -49,6 +49,14 @@ SILENT_WATCHES = 3.0
 """A watch that was silent for so many times its idle time-out cannot be helped but by a restart."""
 ELECTION_STUCK = 5.0
 """The lease's loop comes round each few seconds; after so many deadlines without it, it is stuck."""
+
+
+class Followed(Reconciler[Any], Protocol):
+    """A reconciler that hears of more than objects: catalogs, and kinds that come and go."""
+
+    def follow(self, wake: Callable[[Iterable[ObjectKey]], None]) -> None:
+        """Have `wake` called with the keys that such news concerns."""
+        ...
 
 
 class Manager:
@@ -95,7 +103,7 @@ class Manager:
         )
         self.controllers: Sequence[Controller[Any]] = tuple(map(self._controller, self._reconcilers()))
         self._lag = LoopLag(self._clock, self.metrics.loop_lag.set)
-        self._connect()
+        self.metrics.watch_ages(self._watch_ages)
 
     async def run(self) -> None:
         """Everything, until cancelled; the lease is released last."""
@@ -120,13 +128,18 @@ class Manager:
             observer=self.metrics.requested,
         )
 
-    def _reconcilers(self) -> Iterable[Reconciler[Any]]:
-        """Whoever adds a kind adds its reconciler here, and nowhere else."""
-        yield ModuleReconciler(self.caches, self.catalogs, self.discovery, self.settings)
-        yield OrphanReconciler(self.caches, self.catalogs, self.settings)
-        yield ApplianceReconciler(self.caches, self.catalogs, self.settings)
+    def _reconcilers(self) -> Iterable[Followed]:
+        """Whoever adds a kind adds its caches and its reconciler here, and nowhere else."""
+        settings = self.settings
+        self.caches.add(APPLIANCE, namespace=settings.appliance_namespace)
+        self.caches.add(MODULE_ACTIVATION, namespace=settings.appliance_namespace)
+        self.caches.add(KUSTOMIZATION, namespace=settings.flux_namespace)
+        modules = ModuleReconciler(self.caches, self.catalogs, settings, self.discovery)
+        yield modules
+        yield OrphanReconciler(modules.facts, self.caches, self.catalogs, settings.requeue_seconds)
+        yield ApplianceReconciler(modules.facts, self.caches, self.catalogs, settings.requeue_seconds)
 
-    def _controller(self, reconciler: Reconciler[Any]) -> Controller[Any]:
+    def _controller(self, reconciler: Followed) -> Controller[Any]:
         declaration = reconciler.declaration
         controller = Controller(
             reconciler,
@@ -139,19 +152,8 @@ class Manager:
             rng=self._chance,
         )
         self.metrics.watch_queue(declaration.name, lambda: controller.queue)
+        reconciler.follow(controller.wake)
         return controller
-
-    def _connect(self) -> None:
-        """What wakes controllers besides the objects they watch."""
-        self.caches.subscribe_state(self._state_changed)
-        self.metrics.watch_ages(self._watch_ages)
-
-    def _state_changed(self, kind: Kind, _: InformerState) -> None:
-        """A kind came, went, failed or healed: whoever reads it looks at everything again."""
-        for controller in self.controllers:
-            declaration = controller.declaration
-            if kind == declaration.primary or any(kind == edge.kind for edge in declaration.edges):
-                controller.wake_all(Priority.LOW)
 
     # -- running -------------------------------------------------------------------------------------
 

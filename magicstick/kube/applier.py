@@ -259,6 +259,14 @@ class Applier:
 
     # --- shared ----------------------------------------------------------------------------------
 
+    async def refresh(self, kind: Kind, key: ObjectKey) -> None:
+        """Read an object from the server into the caches, after a `Conflict` showed them to be behind."""
+        try:
+            self._caches.written(kind, await self._client.get(kind, key, view=Resource))
+        except NotFound:
+            # The watch will tell the deletion; of which object, only it knows.
+            return
+
     async def _read(self, kind: Kind, key: ObjectKey) -> Resource | None:
         """The object from the caches, or from the server where the caches cannot tell."""
         try:
