@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hack.devcluster.build import Builder
-from hack.devcluster.cluster import DevCluster
+from hack.devcluster.cluster import DevCluster, uses_existing_cluster
 from hack.devcluster.components import (
     CONTROL_PLANE,
     FULL,
@@ -121,6 +121,8 @@ def start(
 
     Example: python -m hack.devcluster start --components control-plane --detach
     """
+    if uses_existing_cluster():
+        _fail(DevClusterError("USE_EXISTING_CLUSTER is set: there is a cluster, none is started"))
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         if detach:

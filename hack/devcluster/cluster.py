@@ -53,6 +53,11 @@ def to_stderr(message: str) -> None:
     print(message, file=sys.stderr)
 
 
+def uses_existing_cluster() -> bool:
+    """Whether the environment asks for the current kubeconfig's cluster (USE_EXISTING_CLUSTER=1)."""
+    return os.environ.get("USE_EXISTING_CLUSTER", "").lower() in {"1", "true"}
+
+
 class DevCluster(ClusterAccess):
     """A control plane on loopback, and what else was asked for.
 
@@ -120,7 +125,7 @@ class DevCluster(ClusterAccess):
             DevClusterError: a component did not get ready; the message has the end of its log.
         """
         builder = builder or Builder()
-        if os.environ.get("USE_EXISTING_CLUSTER", "").lower() in {"1", "true"}:
+        if uses_existing_cluster():
             from hack.devcluster.existing import ExistingCluster  # noqa: PLC0415 - it builds on this class
 
             return ExistingCluster(log, builder)

@@ -66,6 +66,7 @@ def test_an_unknown_program_is_refused() -> None:
 def test_a_failed_build_is_told_without_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAGICSTICK_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     output = call("build", "etcd", code=1)
     assert "Go is needed" in output
@@ -85,6 +86,13 @@ def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
     output = call("start", f"--directory={tmp_path}", "--components=control-plane", code=1)
     assert "is not empty and holds no cluster" in output
     assert (tmp_path / "thesis.txt").exists()
+
+
+def test_nothing_is_started_where_a_cluster_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USE_EXISTING_CLUSTER", "1")
+    output = call("start", f"--directory={tmp_path / 'cluster'}", code=1)
+    assert "USE_EXISTING_CLUSTER is set" in output
+    assert not (tmp_path / "cluster").exists()
 
 
 @pytest.mark.cluster
