@@ -1,5 +1,11 @@
-"""What travels between server and client, and its way from bytes into views."""
+"""What travels between server and client, and its way from bytes into views.
 
+The server stores objects nested ten thousand levels deep, and the decoder gives up at about a thousand.
+Such an object must not hide its neighbours in a list or a watch: it is read without what lies below
+`MAX_DEPTH` levels, where no field of any schema is.
+"""
+
+import re
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +19,8 @@ V = TypeVar("V", bound=View)
 T = TypeVar("T")
 
 ERROR = "ERROR"
+MAX_DEPTH = 200
+_STRING_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]')
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -70,7 +78,7 @@ def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
         Unreadable: it is no JSON, or does not fit the view. The text names the place, not the value.
     """
     try:
-        return decoder.decode(body)
+        return _decode(decoder, body)
     except msgspec.DecodeError as error:
         raise Unreadable(f"the answer cannot be read: {error}") from error
 
@@ -83,7 +91,7 @@ def decode_event(decoder: msgspec.json.Decoder[WatchEvent[V]], line: bytes) -> W
         Unreadable: as `decode`.
     """
     try:
-        event = decoder.decode(line)
+        event = _decode(decoder, line)
     except msgspec.DecodeError as error:
         # A Status rarely fits the view of an object.
         raise _error_in(line) or Unreadable(f"the event cannot be read: {error}") from error
@@ -100,6 +108,30 @@ def _error_in(line: bytes) -> ApiError | None:
         return of_status(0, {}, _error_event.decode(line).object, collection=True)
     except msgspec.DecodeError:
         return None
+
+
+def _decode(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
+    try:
+        return decoder.decode(text)
+    except RecursionError:
+        return decoder.decode(shallow(text))
+
+
+def shallow(text: bytes, depth: int = MAX_DEPTH) -> bytes:
+    """The JSON text with null in place of every object and array below `depth` levels."""
+    parts: list[bytes] = []
+    level = start = 0
+    for token in _STRING_OR_BRACKET.finditer(text):
+        if token[0] in (b"{", b"["):
+            if level == depth:
+                parts += text[start : token.start()], b"null"
+            level += 1
+        elif token[0] in (b"}", b"]"):
+            level -= 1
+            if level == depth:
+                start = token.end()
+    parts.append(text[start:])
+    return b"".join(parts)
 
 
 class LineSplitter:
