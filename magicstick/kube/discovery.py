@@ -31,7 +31,8 @@ class CrdVersion(msgspec.Struct, frozen=True, gc=False):
 class CrdSpec(msgspec.Struct, frozen=True, gc=False):
     """`spec` of a definition, without schemas."""
 
-    versions: tuple[CrdVersion, ...] = ()
+    versions: tuple[CrdVersion, ...] | None = ()
+    """null in bookmarks, which are objects without content."""
 
 
 class CrdStatus(msgspec.Struct, frozen=True, gc=False):
@@ -56,7 +57,8 @@ class CrdView(msgspec.Struct, frozen=True, gc=False):
 
     def serves(self, version: str) -> bool:
         """Whether objects can be read and written in this version now."""
-        return self.established and any(v.name == version and v.served for v in self.spec.versions)
+        versions = self.spec.versions or ()
+        return self.established and any(each.name == version and each.served for each in versions)
 
 
 class Discovery:
@@ -90,4 +92,4 @@ class Discovery:
 
 
 def _answers(definition: CrdView | None) -> tuple[bool, tuple[CrdVersion, ...]]:
-    return (False, ()) if definition is None else (definition.established, definition.spec.versions)
+    return (False, ()) if definition is None else (definition.established, definition.spec.versions or ())
