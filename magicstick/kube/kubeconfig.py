@@ -39,6 +39,7 @@ class KubeconfigSource:
         self._last: Credentials | None = None
         self._last_stamp: object = None
         self._expires: datetime | None = None
+        self._under_way: asyncio.Task[tuple[Credentials, datetime | None]] | None = None
 
     @property
     def description(self) -> str:
@@ -59,36 +60,57 @@ class KubeconfigSource:
         return self._last
 
     async def _authenticate(self, config: "Kubeconfig", choice: "Choice") -> Credentials:
-        configuration = library.enter()()
-        from kubernetes_asyncio.config.config_exception import ConfigException  # noqa: PLC0415 # see library
-        from kubernetes_asyncio.config.kube_config import load_kube_config  # noqa: PLC0415 # as well
+        """Have the library authenticate.
 
-        who = f"{choice.user_file}: users[name={choice.user}]" if choice.user else str(choice.file)
-        plugin = f"{who}.user.exec: {choice.plugin}"
+        A plugin that is still under way (it may wait for somebody to log in) is joined at the next
+        read, never started a second time beside the first.
+        """
+        if self._under_way is None:
+            self._under_way = asyncio.create_task(_load(config, choice))
+            self._under_way.add_done_callback(_retrieve)
+        task = self._under_way
         try:
             async with asyncio.timeout(PLUGIN_TIMEOUT_S):
-                loader = await load_kube_config(
-                    config_file=_join(config.files),
-                    context=choice.context,
-                    client_configuration=configuration,
-                )
-            self._expires = getattr(loader, "exec_plugin_expiry", None)
-            return await Credentials.of(configuration)
-        except TimeoutError as error:
-            raise ConfigError(
-                f"{plugin if choice.plugin else who}: no answer within {PLUGIN_TIMEOUT_S:g} s"
-            ) from error
-        except FileNotFoundError as error:
-            if choice.plugin and error.filename == choice.plugin:
-                raise ConfigError(f"{plugin} is not installed; install it, or put it on PATH") from error
-            raise ConfigError(f"{who}: there is no file {error.filename}") from error
-        except (ConfigException, OSError) as error:
-            raise ConfigError(f"{plugin if choice.plugin else who}: {str(error)[:MESSAGE_LIMIT]}") from error
-        except Exception as error:
-            # Whatever a malformed field makes the library raise; its text could quote the field.
-            raise ConfigError(
-                f"{who} cannot be used ({type(error).__name__}): check its fields, base64 data above all"
-            ) from error
+                credentials, self._expires = await asyncio.shield(task)
+        except Exception as error:  # noqa: BLE001 # a malformed field makes the library raise anything
+            raise ConfigError(f"{choice.where}: {_explain(error, choice.plugin)}") from None
+        finally:
+            if task.done():
+                self._under_way = None
+        return credentials
+
+
+async def _load(config: "Kubeconfig", choice: "Choice") -> tuple[Credentials, datetime | None]:
+    """The credentials, and when they expire where a plugin says so."""
+    configuration = library.enter()()
+    from kubernetes_asyncio.config.kube_config import load_kube_config  # noqa: PLC0415 # see library
+
+    loader = await load_kube_config(
+        config_file=_join(config.files), context=choice.context, client_configuration=configuration
+    )
+    return await Credentials.of(configuration), getattr(loader, "exec_plugin_expiry", None)
+
+
+def _explain(error: Exception, plugin: str) -> str:
+    """What went wrong while authenticating, without the content of any field."""
+    from kubernetes_asyncio.config.config_exception import ConfigException  # noqa: PLC0415 # see library
+
+    if isinstance(error, TimeoutError):
+        return f"no answer within {PLUGIN_TIMEOUT_S:g} s"
+    if isinstance(error, FileNotFoundError):
+        if plugin and error.filename == plugin:
+            return "not installed; install it, or put it on PATH"
+        return f"there is no file {error.filename}"
+    if isinstance(error, OSError | ConfigException):
+        return str(error)[:MESSAGE_LIMIT]
+    # The text of any other exception could quote a field; so could its traceback.
+    return f"cannot be used ({type(error).__name__}); check its fields, base64 data above all"
+
+
+def _retrieve(task: "asyncio.Task[tuple[Credentials, datetime | None]]") -> None:
+    """Take note of an exception that nobody may be left to await."""
+    if not task.cancelled():
+        task.exception()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +124,14 @@ class Choice:
     user_file: Path
     plugin: str
     """The command of the user's exec plugin; "" for other users."""
+
+    @property
+    def where(self) -> str:
+        """The place to look at when authentication fails."""
+        if not self.user:
+            return f"{self.file}: contexts[name={self.context}]"
+        place = f"{self.user_file}: users[name={self.user}].user"
+        return f"{place}.exec, {self.plugin}" if self.plugin else place
 
 
 @dataclass(slots=True)
@@ -126,7 +156,8 @@ class Kubeconfig:
                 f"no kubeconfig at {_join(files)}: set KUBECONFIG or --kubeconfig to an existing file, "
                 "or run inside a cluster"
             )
-        merged = cls(tuple(path for path, content in contents if content))
+        # The library cannot read an empty file; kubectl can.
+        merged = cls(tuple(path for path, content in contents if content) or (contents[0][0],))
         for path, content in contents:
             merged.current = merged.current or str(content.get("current-context") or "")
             for section in SECTIONS:
