@@ -184,7 +184,7 @@ async def _settled(running: Operator, count: int) -> float:
             passes = sum(
                 value
                 for name, value in values.items()
-                if name.startswith("controller_runtime_reconcile_total{") and 'controller="module"' in name
+                if name.startswith("controller_runtime_reconcile_total{") and 'controller="modules"' in name
             )
             depth = sum(value for name, value in values.items() if name.startswith("workqueue_depth{"))
             if passes >= count and depth == 0:

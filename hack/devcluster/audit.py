@@ -15,6 +15,7 @@ AuditMark = NewType("AuditMark", int)
 
 Json: TypeAlias = Mapping[str, Any]
 
+MARK_CHUNK = 1 << 16
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
@@ -90,8 +91,19 @@ class AuditRecord:
 
 
 def mark(log: Path) -> AuditMark:
-    """The end of the log as it is now."""
-    return AuditMark(log.stat().st_size if log.exists() else 0)
+    """The end of the last complete record as it is now; one that is just being written comes after it."""
+    if not log.exists():
+        return AuditMark(0)
+    with log.open("rb") as lines:
+        end = lines.seek(0, 2)
+        while end > 0:
+            start = max(0, end - MARK_CHUNK)
+            lines.seek(start)
+            newline = lines.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                return AuditMark(start + newline + 1)
+            end = start
+    return AuditMark(0)
 
 
 def read(

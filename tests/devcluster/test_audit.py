@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hack.devcluster import audit
-from hack.devcluster.audit import AuditRecord
+from hack.devcluster.audit import AuditRecord, mark
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -141,3 +141,17 @@ def test_a_line_that_is_being_written_is_not_read(log: Path) -> None:
 
 def test_no_log_has_no_records(log: Path) -> None:
     assert list(audit.read(log)) == []
+
+
+def test_a_mark_is_never_inside_a_record_that_is_being_written(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_bytes(b'{"complete": 1}\n{"begun": ')
+    assert mark(log) == len(b'{"complete": 1}\n')
+
+
+def test_a_mark_finds_the_end_before_a_long_unfinished_record(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_bytes(b"{}\n" + b"x" * 200_000)
+    assert mark(log) == 3
+    log.write_bytes(b"x" * 200_000)
+    assert mark(log) == 0
