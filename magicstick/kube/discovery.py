@@ -91,5 +91,8 @@ class Discovery:
         self._store.subscribe(changed)
 
 
-def _answers(definition: CrdView | None) -> tuple[bool, tuple[CrdVersion, ...]]:
-    return (False, ()) if definition is None else (definition.established, definition.spec.versions or ())
+def _answers(definition: CrdView | None) -> tuple[bool, frozenset[str]]:
+    """What the questions above get: established, and the versions that are served."""
+    if definition is None or not definition.established:
+        return False, frozenset()
+    return True, frozenset(version.name for version in definition.spec.versions or () if version.served)

@@ -39,13 +39,19 @@ def _enter_packages() -> None:
     setattr(package, "client", client)  # noqa: B010 # attributes that the modules' type does not know
     setattr(client, "models", models)  # noqa: B010 # see above
 
-    # `kubernetes_asyncio.config` asks `client` for these two by name.
+    # `kubernetes_asyncio.config` asks `client` for two names. One is used; the other stands in functions
+    # that make an API client, none of which is called here, and would bring the generated code's helpers.
     from kubernetes_asyncio.client.configuration import Configuration  # noqa: PLC0415 # only from here on
 
     setattr(client, "Configuration", Configuration)  # noqa: B010 # see above
-    from kubernetes_asyncio.client.api_client import ApiClient  # noqa: PLC0415 # needs the line before
+    setattr(client, "ApiClient", _NoApiClient)  # noqa: B010 # see above
 
-    setattr(client, "ApiClient", ApiClient)  # noqa: B010 # see above
+
+class _NoApiClient:
+    """In place of the library's `ApiClient`."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise NotImplementedError(f"{NAME} was entered for its configuration only (magicstick.kube.library)")
 
 
 def _package(name: str, location: Path) -> ModuleType:

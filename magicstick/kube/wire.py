@@ -7,17 +7,18 @@ Such an object must not hide its neighbours in a list or a watch: it is read wit
 
 import re
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
 from magicstick.kube.errors import ApiError, Unreadable
-from magicstick.kube.objects import View
+from magicstick.kube.objects import MetadataOnly, View
 from magicstick.kube.responses import Status, of_status
 
 V = TypeVar("V", bound=View)
 T = TypeVar("T")
 
+BOOKMARK = "BOOKMARK"
 ERROR = "ERROR"
 MAX_DEPTH = 200
 _STRING_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]')
@@ -43,7 +44,11 @@ class ListPage(msgspec.Struct, Generic[V], frozen=True):
 
 
 class WatchEvent(msgspec.Struct, Generic[V], frozen=True):
-    """ADDED, MODIFIED, DELETED or BOOKMARK, with the object in the reader's view."""
+    """ADDED, MODIFIED, DELETED or BOOKMARK, with the object in the reader's view.
+
+    Of a bookmark only the metadata says anything: its object has no content, and where that does not
+    fit the view (lists that are null) it is `MetadataOnly`.
+    """
 
     type: str
     object: V
@@ -59,6 +64,7 @@ class _EventType(msgspec.Struct, frozen=True):
 
 encode = msgspec.json.Encoder().encode
 _error_event = msgspec.json.Decoder(_ErrorEvent)
+_metadata_event = msgspec.json.Decoder(WatchEvent[MetadataOnly])
 _event_type = msgspec.json.Decoder(_EventType)
 _decoders: dict[object, msgspec.json.Decoder[Any]] = {}
 
@@ -93,11 +99,23 @@ def decode_event(decoder: msgspec.json.Decoder[WatchEvent[V]], line: bytes) -> W
     try:
         event = _decode(decoder, line)
     except msgspec.DecodeError as error:
-        # A Status rarely fits the view of an object.
+        # Neither a Status nor the empty object of a bookmark needs to fit the view.
+        bookmark = _bookmark_in(line)
+        if bookmark is not None:
+            return cast("WatchEvent[V]", bookmark)
         raise _error_in(line) or Unreadable(f"the event cannot be read: {error}") from error
     if event.type == ERROR:
         raise _error_in(line) or Unreadable("an ERROR event without a Status")
     return event
+
+
+def _bookmark_in(line: bytes) -> WatchEvent[MetadataOnly] | None:
+    """A BOOKMARK event; None for any other line."""
+    try:
+        event = _metadata_event.decode(line)
+    except msgspec.DecodeError:
+        return None
+    return event if event.type == BOOKMARK else None
 
 
 def _error_in(line: bytes) -> ApiError | None:

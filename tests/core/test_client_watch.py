@@ -143,6 +143,16 @@ async def test_bookmarks_come_with_version_and_annotations(watch: Watch, stream:
     assert bookmark.object.metadata.annotations == {"k8s.io/initial-events-end": "true"}
 
 
+async def test_a_bookmark_whose_empty_content_does_not_fit_the_view_is_taken(
+    watch: Watch, stream: Stream
+) -> None:
+    """The server fills an object's required lists with null in a bookmark."""
+    await stream.send("BOOKMARK", {"metadata": {"resourceVersion": "99"}, "spec": None, "status": None})
+    await stream.send("ADDED", pod("a"))
+    await watch.seen(2)
+    assert [event.object.metadata.resource_version for event in watch.events] == ["99", "5"]
+
+
 async def test_several_events_in_one_chunk_are_several_events(watch: Watch, stream: Stream) -> None:
     await stream.raw(b"".join(event_line("ADDED", pod(f"p{number}")) for number in range(50)))
     assert await watch.seen(50) == [f"p{number}" for number in range(50)]
