@@ -92,7 +92,7 @@ _OPAQUE: Final = re.compile(
 )
 """Base64 of something long; digests are lower-case hexadecimal and names have no digits in them."""
 _PRIVATE_PATHS: Final = re.compile(
-    r"(?<![\w.])/(?:home|Users|root|work|mnt)/[\w.-]+|[A-Z]:\\\\?Users|\bgit@[\w.-]+:"
+    r"(?<![\w.])/(?:home|Users|root|mnt|srv)/[\w.-]+|[A-Z]:\\\\?Users|\bgit@[\w.-]+:"
 )
 _ADMITTED_PATHS: Final = ("/root/.cache", "/root/.ollama")
 """Where images of engines keep models, inside their containers."""

@@ -66,7 +66,7 @@ HARMLESS = {
         "magicstick-ollama-nvidia-gpu-and-a-long-name",
         "LITELLM_MASTER_KEY",
     ],
-    "private paths": ["/root/.cache", "/var/run/magicstick-mesh", "/homepage", "charts/work/x"],
+    "private paths": ["/root/.cache", "/var/run/magicstick-mesh", "/homepage", "charts/home/x"],
     "placeholders": ["CHANGEME", "CHANGEME_MODEL", "example.com", "food"],
 }
 
