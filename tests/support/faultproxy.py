@@ -154,7 +154,7 @@ class FaultProxy:
         self._upstream = upstream.rstrip("/")
         self._tls = ssl.create_default_context(cafile=str(ca_file))
         self._faults: list[Fault] = []
-        self._transports: set[asyncio.WriteTransport] = set()
+        self._transports: dict[asyncio.WriteTransport, None] = {}  # in the order of their requests
         self._calls = 0
         self._mutations = 0
         self._severed = False

@@ -182,7 +182,9 @@ class OperatorProcess:
 
 
 @contextlib.asynccontextmanager
-async def operator_process(world: World, directory: Path, **settings: object) -> AsyncIterator[OperatorProcess]:
+async def operator_process(
+    world: World, directory: Path, **settings: object
+) -> AsyncIterator[OperatorProcess]:
     """Run `magicstick run` in this corner until the block ends; `directory` gets its log."""
     directory.mkdir(parents=True, exist_ok=True)
     given = {**CALM, **world.environment, **settings}

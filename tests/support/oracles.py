@@ -67,9 +67,7 @@ def assert_sound(world: World) -> None:
     assert set(owners) <= wanted, f"orphans: {set(owners) - wanted}"
 
 
-async def quiet(
-    world: World, *, window_s: float = QUIET_S, deadline_s: float = SETTLE_S
-) -> None:
+async def quiet(world: World, *, window_s: float = QUIET_S, deadline_s: float = SETTLE_S) -> None:
     """Wait for a window without any write of an operator in this corner; fails when none comes."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + deadline_s

@@ -1,6 +1,6 @@
 """One life of a module, as a user drives it, told by states alone so that it can be lived under any fault.
 
-    created with dependencies → ready → parameter changed → disabled → deleted
+created with dependencies → ready → parameter changed → disabled → deleted
 """
 
 from collections.abc import Awaitable, Callable
@@ -48,9 +48,7 @@ def substitution(world: World, child: str = "app-gamma") -> str | None:
     return value if isinstance(value, str) else None
 
 
-async def undisturbed(
-    cluster: DevCluster, story: Callable[[World], Awaitable[None]] = live
-) -> Snapshot:
+async def undisturbed(cluster: DevCluster, story: Callable[[World], Awaitable[None]] = live) -> Snapshot:
     """What the story ends in when nothing goes wrong."""
     async with corner(cluster) as world, operator(world):
         await story(world)

@@ -131,14 +131,16 @@ class World:
         await self.client.apply(f"{self.kustomizations}/{name}/status", body, manager="kustomize-controller")
 
     async def activate(self, module: str, *, name: str | None = None, **spec: Any) -> None:
-        """Create or change a ModuleActivation as a user would."""
+        """Create or change a ModuleActivation as a user would; returns once the mirror shows it."""
         body = {
             "apiVersion": GROUP,
             "kind": "ModuleActivation",
             "metadata": {"name": name or module, "namespace": self.namespace},
             "spec": {"module": module, "enabled": True, **spec},
         }
-        await self.client.apply(f"{self.activations}/{name or module}", body, manager="user")
+        answer = await self.client.apply(f"{self.activations}/{name or module}", body, manager="user")
+        version = int(json.loads(answer)["metadata"]["resourceVersion"])
+        await self.mirror.until(f"{module} is seen", lambda: self._version(name or module) >= version)
 
     async def appliance(self, modules: Mapping[str, Any], **spec: Any) -> None:
         """Create or change the Appliance."""
@@ -165,6 +167,9 @@ class World:
 
     def child(self, name: str) -> Object | None:
         return self.mirror.get(self.kustomizations, name)
+
+    def _version(self, name: str) -> int:
+        return int((self.activation(name) or {"metadata": {}})["metadata"].get("resourceVersion", 0))
 
     def phase(self, name: str) -> str:
         """The phase reported for the present generation; empty otherwise."""
