@@ -19,6 +19,7 @@ from magicstick import __version__
 from magicstick.cli.errors import FAILED, INTERRUPTED, MISUSED, CommandError
 
 NAME: Final = "magicstick"
+COMMANDS: Final = ("run", "crds", "version", "settings")
 COMPLETION_WORDS: Final = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """Where shells put the command line that is to be completed."""
 
@@ -70,7 +71,8 @@ def _run_command(app: typer.Typer, words: Sequence[str]) -> int:
     except CommandError as error:
         return _fail(str(error), error.code)
     except typer.TyperException as error:
-        return _fail(f"{error.format_message()} See '{NAME} --help'.", MISUSED)
+        command = f"{NAME} {words[0]}" if words[0] in COMMANDS else NAME
+        return _fail(f"{error.format_message().rstrip('.')}; see '{command} --help'", MISUSED)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
