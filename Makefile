@@ -74,5 +74,5 @@ lock: $(STAMP) ## renew requirements*.txt from pyproject.toml
 clean: ## remove what the targets made in this folder
 	rm -rf $(VENV) .dev .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis bench-results dist
 
-clean-cache: ## remove the built programs as well
-	$(PYTHON) -m hack.devcluster clean
+clean-cache: $(STAMP) ## remove the built programs as well
+	@$(BIN)/python -m hack.devcluster clean

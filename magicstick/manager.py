@@ -51,6 +51,10 @@ ELECTION_STUCK = 5.0
 """The lease's loop comes round each few seconds; after so many deadlines without it, it is stuck."""
 
 
+GC_THRESHOLDS = (50_000, 20, 100)
+"""Views hold no cycles and most garbage dies by its reference count: looking rarely keeps pauses rare."""
+
+
 class Followed(Reconciler[Any], Protocol):
     """A reconciler that hears of more than objects: catalogs, and kinds that come and go."""
 
@@ -196,6 +200,7 @@ class Manager:
             # What cannot be read holds up only what depends on it.
             log.warning("some kinds cannot be read", missing=error.missing)
         gc.collect()
+        gc.set_threshold(*GC_THRESHOLDS)
         gc.freeze()  # what start-up made lives as long as the process: no need to look at it again
         self.started.set()
         log.info("caches synced", kinds=len(tuple(self.caches.informers())))
