@@ -30,7 +30,7 @@ def test_marks_are_found_on_functions_and_in_module_marks() -> None:
 
 
 def test_a_mark_that_is_no_literal_is_refused() -> None:
-    with pytest.raises(ValueError, match="x.py:1: req"):
+    with pytest.raises(ValueError, match=r"x\.py:1: req"):
         list(marks_in("pytest.mark.req(NAME)", "x.py"))
 
 
