@@ -1,0 +1,15 @@
+"""Waiting for what tells nobody: counters in this process, rights and policies that a server takes up."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+PERIOD_S = 0.05
+
+
+async def eventually(what: str, holds: Callable[[], Awaitable[bool]], *, deadline_s: float = 10.0) -> None:
+    """Ask again and again until it holds; fails with `what` after the deadline."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + deadline_s
+    while not await holds():
+        assert loop.time() < deadline, f"not within {deadline_s:g} s: {what}"
+        await asyncio.sleep(PERIOD_S)
