@@ -3,7 +3,8 @@
     ApiError
     ├── NotFound              404: the object is not there
     │   └── KindNotServed     404 for the collection: the kind itself is not served (any body)
-    ├── Conflict              409: resourceVersion, uid or field-manager conflict; read again
+    ├── Conflict              409: resourceVersion, uid or field-manager conflict; read again; 422 about
+    │   │                     `metadata.uid` as well, which is the uid conflict of an apply
     │   └── AlreadyExists     409 with reason AlreadyExists
     ├── Gone                  410 or an expired resourceVersion: list again
     ├── Rejected              the server will refuse this request until something changes; 500 without

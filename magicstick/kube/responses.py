@@ -32,6 +32,7 @@ from magicstick.kube.errors import (
 MAX_RETRY_AFTER_S = 120.0
 DEFAULT_RETRY_AFTER_S = 1.0
 TEXT_LIMIT = 200
+UID = "metadata.uid"
 PASSING = ("etcdserver:", "rpc error:", "context deadline exceeded", "context canceled", "unexpected EOF")
 """How messages of a 500 without a reason begin that tell of the server's own trouble."""
 
@@ -103,6 +104,9 @@ def of_status(code: int, headers: Mapping[str, str], status: Status, *, collecti
     kind: type[ApiError]
     if _namespace_trouble(code, status, details):
         kind = NamespaceTerminating
+    elif code == HTTPStatus.UNPROCESSABLE_ENTITY and any(cause.field == UID for cause in details.causes):
+        # An apply that carries the uid of the object's predecessor.
+        kind = Conflict
     elif status.reason in {"Expired", "Gone"}:
         kind = Gone
     elif code == HTTPStatus.NOT_FOUND:

@@ -33,6 +33,7 @@ KEEPALIVE_S = 60.0
 REQUEST_LIMITS = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S)
 ATTEMPTS = 3
 MAX_PAUSE_S = 1.0
+GOODBYE_S = 1.0
 CLOSED = "the client is closed"
 
 
@@ -82,6 +83,7 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
         self._streams: set[aiohttp.ClientResponse] = set()
+        self._connections = _Connections()
         self._header_sets: dict[str | None, CIMultiDict[str]] = {}
         self._header_authorization: str | None = None
 
@@ -93,6 +95,7 @@ class Transport:
             stream.content.set_exception(aiohttp.ClientConnectionError(CLOSED))
         if self._session is not None:
             await self._session.close()
+            await self._connections.over(GOODBYE_S)
 
     async def send(self, request: Request) -> bytes:
         """The body of a successful answer.
@@ -215,7 +218,7 @@ class Transport:
                 headers={"User-Agent": self._user_agent, "Accept": "application/json"},
                 skip_auto_headers=("Accept-Encoding",),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                request_class=_fenced(self._fence),
+                request_class=_request_class(self._fence, self._connections),
             )
             # aiohttp would send a PUT or DELETE again when a kept connection broke, though the server
             # may have acted on the first.
@@ -241,11 +244,36 @@ class Transport:
         return headers
 
 
-def _fenced(fence: Fence) -> type[aiohttp.ClientRequest]:
+class _Connections:
+    """The connections that are not over yet, those included that only say goodbye in TLS."""
+
+    def __init__(self) -> None:
+        self._ends: set[asyncio.Future[None]] = set()
+
+    def note(self, connection: Connection) -> None:
+        """Remember a connection until it is over."""
+        end = connection.protocol.closed if connection.protocol is not None else None
+        if end is not None and end not in self._ends:
+            self._ends.add(end)
+            end.add_done_callback(self._over)
+
+    async def over(self, timeout_s: float) -> None:
+        """Wait until none is left, or the time is over."""
+        if self._ends:
+            await asyncio.wait(tuple(self._ends), timeout=timeout_s)
+
+    def _over(self, end: asyncio.Future[None]) -> None:
+        self._ends.discard(end)
+        if not end.cancelled():
+            end.exception()  # how it ended was told to whoever used it
+
+
+def _request_class(fence: Fence, connections: _Connections) -> type[aiohttp.ClientRequest]:
     """Requests that ask the fence when they have their connection, immediately before they are written."""
 
     class FencedRequest(aiohttp.ClientRequest):
         async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+            connections.note(conn)
             if self.method != GET:
                 fence()
             return await super().send(conn)

@@ -68,6 +68,7 @@ def error(
         (400, "Expired", None, Gone),
         (400, "BadRequest", None, Invalid),
         (422, "Invalid", None, Invalid),
+        (422, "Invalid", {"causes": [{"field": "metadata.uid", "message": "field is immutable"}]}, Conflict),
         (401, "Unauthorized", None, Unauthorized),
         (403, "Forbidden", {"name": "a", "kind": "pods"}, Forbidden),
         (403, "Forbidden", TERMINATING, NamespaceTerminating),

@@ -4,6 +4,7 @@ import asyncio
 import os
 import stat
 import sys
+import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -326,7 +327,7 @@ async def test_a_wrong_file_is_told_without_its_secrets(file: Path, content: str
     try:
         config = await ClusterConfig.load(write(file, content))
     except ConfigError as error:
-        told = f"{error!r} {error.__cause__!r}"
+        told = "".join(traceback.format_exception(error))
     else:
         told = repr(config)
     assert "hunter2" not in told
