@@ -199,25 +199,24 @@ SHORT_LEASE = {
 async def test_a_paused_operator_writes_nothing_before_it_holds_the_lease_again(
     control_plane: DevCluster, tmp_path: Path
 ) -> None:
-    async with corner(control_plane) as world:
-        async with operator_process(world, tmp_path / "first", **SHORT_LEASE) as first:
-            await world.activate("alpha")
-            await world.until_phase("alpha", "Ready")
-            async with operator(world, user_agent="magicstick-second", wait=True, **SHORT_LEASE) as second:
-                await quiet(world)
-                first.pause()
-                await world.activate("beta")  # what the first would do next, and the second has to
-                await world.until_phase("beta", "Ready")
-                assert second.manager.lease.held
-                mark = world.cluster.audit_mark()
-                first.go_on()
-                await world.activate("gamma", parameters={"storage": "1Gi"})
-                await world.until_phase("gamma", "Ready")
-                await assert_settled(world)
-                writers = {record.user_agent for record in world.operator_writes(mark)}
-                assert writers == {"magicstick-second"}
-                mark = world.cluster.audit_mark()
-            # The second has released the lease: now the first may.
-            await change(world, "2Gi")
-            assert {record.user_agent for record in world.operator_writes(mark)} >= {USER_AGENT}
+    async with corner(control_plane) as world, operator_process(world, tmp_path, **SHORT_LEASE) as first:
+        await world.activate("alpha")
+        await world.until_phase("alpha", "Ready")
+        async with operator(world, user_agent="magicstick-second", wait=True, **SHORT_LEASE) as second:
+            await quiet(world)
+            first.pause()
+            await world.activate("beta")  # what the first would do next, and the second has to
+            await world.until_phase("beta", "Ready")
+            assert second.manager.lease.held
+            mark = world.cluster.audit_mark()
+            first.go_on()
+            await world.activate("gamma", parameters={"storage": "1Gi"})
+            await world.until_phase("gamma", "Ready")
             await assert_settled(world)
+            writers = {record.user_agent for record in world.operator_writes(mark)}
+            assert writers == {"magicstick-second"}
+            mark = world.cluster.audit_mark()
+        # The second has released the lease: now the first may.
+        await change(world, "2Gi")
+        assert {record.user_agent for record in world.operator_writes(mark)} >= {USER_AGENT}
+        await assert_settled(world)

@@ -79,6 +79,18 @@ def touching(plural: str) -> When:
     return lambda call: f"/{plural}" in call.path
 
 
+def first_tries() -> When:
+    """The first write of each verb to each path."""
+    tried: set[tuple[str, str]] = set()
+
+    def first(call: Call) -> bool:
+        is_first = call.mutating and (call.method, call.path) not in tried
+        tried.add((call.method, call.path))
+        return is_first
+
+    return first
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Answer in the server's stead; the request is not relayed."""

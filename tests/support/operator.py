@@ -146,7 +146,7 @@ def recorded_logs() -> Iterator[list[Entry]]:
             yield logs
         finally:
             for entry in logs:
-                print(entry)
+                print(entry)  # noqa: T201 - for pytest to capture
 
 
 class OperatorProcess:
@@ -186,7 +186,6 @@ async def operator_process(
     world: World, directory: Path, **settings: object
 ) -> AsyncIterator[OperatorProcess]:
     """Run `magicstick run` in this corner until the block ends; `directory` gets its log."""
-    directory.mkdir(parents=True, exist_ok=True)
     given = {**CALM, **world.environment, **settings}
     variables = {name.upper(): str(value) for name, value in given.items()}
     log = directory / "operator.log"

@@ -94,7 +94,7 @@ class FakeHands:
     def __init__(self, stores: FakeStores) -> None:
         self.history: list[tuple[str, str]] = []
         self.faults: list[Fault] = []
-        self.refreshed: list[ObjectKey] = []
+        self.refreshed: list[tuple[Kind, ObjectKey]] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.begun = asyncio.Event()
@@ -156,7 +156,7 @@ class FakeHands:
         return True
 
     async def refresh(self, kind: Kind, key: ObjectKey) -> None:
-        self.refreshed.append(key)
+        self.refreshed.append((kind, key))
         if self.live(kind, key) is None:
             raise NotFound(f"{kind} {key}")
 

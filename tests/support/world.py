@@ -186,6 +186,18 @@ class World:
         conditions = found.get("status", {}).get("conditions", [])
         return next((str(entry["reason"]) for entry in conditions if entry["type"] == "Ready"), "")
 
+    def message(self, name: str) -> str:
+        """What the status says, for people."""
+        return str((self.activation(name) or {}).get("status", {}).get("message", ""))
+
+    def phases_seen(self, name: str) -> set[str]:
+        """Every phase that an activation was ever reported in."""
+        return {
+            str(obj.get("status", {}).get("phase", ""))
+            for path, _, obj in self.mirror.history
+            if path == self.activations and obj["metadata"]["name"] == name
+        }
+
     async def until_phase(self, name: str, phase: str, *, deadline_s: float = 30.0) -> None:
         """Wait until a module is reported in this phase."""
         await self.mirror.until(
@@ -202,8 +214,12 @@ class World:
         ]
 
     def operator_writes(self, since: Any = None) -> list[AuditRecord]:
-        """The writes among them."""
-        return [record for record in self.operator_requests(since) if record.is_write]
+        """The writes among them, without Events."""
+        return [
+            record
+            for record in self.operator_requests(since)
+            if record.is_write and record.resource != "events"
+        ]
 
 
 def install_kinds(cluster: DevCluster) -> None:

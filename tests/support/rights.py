@@ -1,0 +1,101 @@
+"""The operator's own rights in a corner: what manifests/rbac grants, with the corner's namespaces."""
+
+import asyncio
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from hack.bare import BareClient
+from tests.support.manifests import MANIFESTS, Object, objects
+from tests.support.polling import eventually
+from tests.support.world import World
+
+ACCOUNT = "magicstick-operator"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ALL_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
+READING = ("get", "list", "watch")
+
+
+async def grant(world: World) -> str:
+    """Make the operator's account and grant what the manifests do; the account's token."""
+    for obj in _adapted(world):
+        await asyncio.to_thread(world.cluster.rest.apply, obj)
+    return await asyncio.to_thread(world.cluster.service_account_token, world.namespace, ACCOUNT)
+
+
+def user(world: World) -> str:
+    """The operator's user name."""
+    return f"system:serviceaccount:{world.namespace}:{ACCOUNT}"
+
+
+async def limit_kustomizations(world: World, token: str, verbs: Sequence[str]) -> None:
+    """Allow these verbs on Kustomizations and no others; returns once the server acts on it."""
+    rule = {"apiGroups": ["kustomize.toolkit.fluxcd.io"], "resources": ["kustomizations"], "verbs": [*verbs]}
+    role = f"{RBAC}/namespaces/{world.flux_namespace}/roles/{ACCOUNT}"
+    await world.client.merge(role, {"rules": [rule] if verbs else []})
+    async with BareClient(world.cluster.url, world.cluster.ca_file, token) as account:
+
+        async def in_force() -> bool:
+            return {verb for verb in ALL_VERBS if await _may(account, world, verb)} == set(verbs)
+
+        await eventually("the server acts on the role", in_force)
+
+
+async def _may(account: BareClient, world: World, verb: str) -> bool:
+    attributes = {
+        "group": "kustomize.toolkit.fluxcd.io",
+        "resource": "kustomizations",
+        "namespace": world.flux_namespace,
+        "verb": verb,
+    }
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    answer = await account.send("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+    return b'"allowed":true' in answer
+
+
+def _adapted(world: World) -> list[Object]:
+    """The service account first; cluster-wide objects under names of the corner's own."""
+    places = {"ai-system": world.namespace, "flux-system": world.flux_namespace}
+    found = []
+    for file, obj in objects(MANIFESTS / "rbac"):
+        if file.name == "human-access.yaml":
+            continue
+        mine = _with_namespaces(copy.deepcopy(obj), places)
+        if "namespace" not in mine["metadata"]:
+            mine["metadata"]["name"] += f"-{world.namespace}"
+        if mine["kind"] == "ClusterRoleBinding":
+            mine["roleRef"]["name"] += f"-{world.namespace}"
+        found.append(mine)
+    return sorted(found, key=lambda obj: obj["kind"] != "ServiceAccount")
+
+
+def _with_namespaces(value: Any, places: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: places.get(each, each) if name == "namespace" else _with_namespaces(each, places)
+            for name, each in value.items()
+        }
+    return [_with_namespaces(each, places) for each in value] if isinstance(value, list) else value
+
+
+async def refused(world: World, token: str, path: str, body: Object) -> None:
+    """Wait until the server refuses this apply of the operator's account (as a dry run)."""
+    async with BareClient(world.cluster.url, world.cluster.ca_file, token) as account:
+
+        async def in_force() -> bool:
+            return not await _accepted(account, path, body)
+
+        await eventually("the server acts on the policy", in_force)
+
+
+async def _accepted(account: BareClient, path: str, body: Object) -> bool:
+    query = "?fieldManager=probe&force=true&dryRun=All"
+    try:
+        await account.send("PATCH", path + query, body, content_type="application/apply-patch+yaml")
+    except RuntimeError:
+        return False
+    return True
