@@ -44,9 +44,9 @@ class Finalizer(StrEnum):
 
     KEEP = "keep"
     ADD = "add"
-    """Before the first step. Never carried out on a dying object."""
+    """Before the first step, which waits for the next decision. Never carried out on a dying object."""
     REMOVE = "remove"
-    """After the last step. Nothing else is written afterwards, the status included."""
+    """Once no step writes any more. The plan's status is not written: it could keep the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,9 @@ class Plan:
 
     `outcome` is a key of the reconciler's requeue table. `status` is the complete new status without
     `conditions[].lastTransitionTime` where the status of a condition did not change (the writer
-    fills it in); None writes no status. Steps are carried out in order; after any write the
-    decision is asked again, so that a plan only ever speaks of the next steps, not of all.
+    fills it in); None writes no status. Steps are carried out in order, up to the first that fails. If
+    any of them wrote, the decision is asked again and only the status of a plan that has nothing left
+    to write counts: a plan only ever speaks of the next steps, not of all.
     """
 
     outcome: str

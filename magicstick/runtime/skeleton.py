@@ -73,11 +73,13 @@ class Result:
         after_s: seconds until the next look without any event, None for never; with `backoff` the
             shortest delay, None for none.
         backoff: the pass failed; the delay grows with each failure in a row.
+        refused: it failed since the server refuses something, and will until a person changes it.
     """
 
     outcome: str
     after_s: float | None = None
     backoff: bool = False
+    refused: bool = False
 
 
 class WriteNotDeclaredError(Exception):
@@ -218,7 +220,8 @@ class Skeleton(Generic[Obs]):
         if not refused:
             raise error
         after_s = self._declaration.requeue_s.get(plan.outcome) or REFUSED_RETRY_S
-        return Result(plan.outcome, after_s, backoff=isinstance(error, Rejected))
+        lasting = isinstance(error, Rejected)
+        return Result(plan.outcome, after_s, backoff=lasting, refused=lasting)
 
     def _has_status(self, key: ObjectKey) -> bool:
         live = self._store.get(key)

@@ -79,7 +79,8 @@ async def test_a_conflict_anywhere_is_read_again_and_retried_at_once(
     bench.hands.faults = [Fault(verb, GADGET if kind is GADGET else WIDGET, error, CONFLICT_RETRIES)]
     with capture_logs() as logs:
         assert await bench.reconcile() == Result("Ready", 20.0)
-    assert bench.hands.refreshed.count(KEY) >= CONFLICT_RETRIES
+    assert bench.hands.refreshed.count((WIDGET, KEY)) == CONFLICT_RETRIES
+    assert bench.hands.refreshed.count((GADGET, KEY)) == (CONFLICT_RETRIES if verb == "apply" else 0)
     assert [line for line in logs if line["log_level"] == "warning"] == []
 
 
@@ -164,7 +165,7 @@ async def test_a_refused_step_is_reported_and_tried_again_slowly(
 ) -> None:
     settled.hands.faults = [Fault("apply", GADGET, error)]
     result = await settled.reconcile()
-    assert result == Result(type(error).__name__, REFUSED_RETRY_S, backoff=True)
+    assert result == Result(type(error).__name__, REFUSED_RETRY_S, backoff=True, refused=True)
     assert settled.condition("Ready") == {
         **settled.condition("Ready"),
         "status": "False",
@@ -178,7 +179,7 @@ async def test_the_requeue_table_says_how_slowly(settled: SkeletonBench) -> None
     settled.reconciler.declaration = replace(DECLARATION, requeue_s=table)
     settled.skeleton = settled.new_skeleton()
     settled.hands.faults = [Fault("apply", GADGET, Forbidden("no"))]
-    assert await settled.reconcile() == Result("Forbidden", 45.0, backoff=True)
+    assert await settled.reconcile() == Result("Forbidden", 45.0, backoff=True, refused=True)
 
 
 async def test_a_terminating_namespace_is_waited_for_without_growing_delays(settled: SkeletonBench) -> None:
@@ -191,7 +192,7 @@ async def test_a_refused_status_backs_off_slowly_and_is_logged_once(bench: Skele
     bench.hands.faults = [Fault("apply_status", WIDGET, Invalid("status.phase: bad"), None)]
     with capture_logs() as logs:
         for _ in range(3):
-            assert await bench.reconcile() == Result("Invalid", REFUSED_RETRY_S, backoff=True)
+            assert await bench.reconcile() == Result("Invalid", REFUSED_RETRY_S, backoff=True, refused=True)
     assert len([line for line in logs if line["log_level"] == "warning"]) == 1
     assert bench.hands.live(GADGET, KEY) is not None
 
