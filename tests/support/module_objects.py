@@ -38,7 +38,7 @@ def catalog(**entries: Mapping[str, Any] | None) -> ModuleCatalog:
         modules[name] = {
             "path": f"manifests/modules/{name}",
             "kustomizationName": f"app-{name}",
-            **(entry or {"activationMode": "static"}),
+            **({"activationMode": "static"} if entry is None else entry),
         }
     return ModuleCatalog.parse(json.dumps({"modules": modules}))
 

@@ -258,7 +258,7 @@ async def story(there: World, seed: int) -> dict[str, Any]:
     await there.settle(shuffled)
     there.flux.verdicts.clear()
     await there.settle(shuffled)
-    return dict(there.state())
+    return dict(there.end())
 
 
 @settings(max_examples=60, deadline=None)
