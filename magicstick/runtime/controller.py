@@ -108,14 +108,15 @@ class Controller(Generic[Obs]):
         self.wake(self._primary.keys(), priority)
 
     async def run(self) -> None:
-        """Work until cancelled. Every primary object is looked at first, urgent ones before."""
+        """Work until cancelled. Every primary object is looked at first, dying ones before all others."""
         if self.queue.closed:
             self.queue = self._new_queue()
         try:
             while self._reads.syncing:
                 await self._states.next().wait()
             self._working = True
-            self.wake_all(Priority.LOW)
+            for found in self._primary.list():
+                self._wake(found.metadata.key, Priority.URGENT if found.metadata.dying else Priority.LOW)
             async with anyio.create_task_group() as group:
                 for _ in range(self.declaration.workers):
                     group.start_soon(self._work)

@@ -143,8 +143,10 @@ async def test_dying_objects_come_first_at_the_start() -> None:
     bench = Bench(replace(DECLARATION, workers=1))
     bench.widget("one")
     bench.widget("two", finalizers=["example.com/hold"], deletionTimestamp="2026-01-01T00:00:00Z")
-    async with bench.running():
-        assert bench.passes[0] == TWO
+    for _ in range(2):
+        bench.passes.clear()
+        async with bench.running():
+            assert bench.passes[0] == TWO
 
 
 async def test_a_new_object_is_reconciled_at_once() -> None:
