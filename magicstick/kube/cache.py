@@ -6,7 +6,7 @@ added while the caches run, and follow their CustomResourceDefinition as it come
 
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
 import anyio
 import anyio.abc
@@ -80,6 +80,12 @@ class Caches:
 
     # --- what is watched -------------------------------------------------------------------------
 
+    @overload
+    def add(
+        self, kind: Kind, *, namespace: str = "", name: str | None = None, label_selector: str = ""
+    ) -> Informer[Resource]: ...
+
+    @overload
     def add(
         self,
         kind: Kind,
@@ -87,8 +93,18 @@ class Caches:
         namespace: str = "",
         name: str | None = None,
         label_selector: str = "",
-        view: type[V] = Resource,  # type: ignore[assignment] # mypy: default of a type variable
-    ) -> Informer[V]:
+        view: type[V],
+    ) -> Informer[V]: ...
+
+    def add(
+        self,
+        kind: Kind,
+        *,
+        namespace: str = "",
+        name: str | None = None,
+        label_selector: str = "",
+        view: type[View] = Resource,
+    ) -> Informer[Any]:
         """Watch a kind, from now on if the caches run. Asking for the same again gives the same.
 
         Raises:
@@ -101,7 +117,7 @@ class Caches:
             if known.scope != scope or known.view is not view:
                 raise ValueError(f"{known.scope} is watched with another view or other labels already")
             return known
-        informer = Informer(
+        informer: Informer[Any] = Informer(
             self._source,
             scope,
             view,
@@ -166,16 +182,20 @@ class Caches:
                 self._group = None
 
     async def wait_synced(self, timeout_s: float) -> None:
-        """Wait until every kind that is served is SYNCED.
+        """Wait until every kind that is served is SYNCED. Nothing is waited for that is known to fail.
 
         Raises:
-            NotSyncedError: not all were in time; it names the missing ones.
+            NotSyncedError: the rest of them is FAILING, or not all were in time; it names the missing ones.
         """
-        deadline = self._clock.monotonic() + timeout_s
+        begun = self._clock.monotonic()
         while missing := self._missing():
-            left_s = deadline - self._clock.monotonic()
+            passed_s = self._clock.monotonic() - begun
+            left_s = timeout_s - passed_s if self._undecided() else 0.0
             if left_s <= 0 or not await self._clock.wait(self._pulse.next(), left_s):
-                raise NotSyncedError(missing, timeout_s)
+                raise NotSyncedError(missing, passed_s)
+
+    def _undecided(self) -> bool:
+        return any(informer.state is InformerState.SYNCING for informer in self._informers.values())
 
     def _missing(self) -> tuple[str, ...]:
         return tuple(

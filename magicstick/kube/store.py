@@ -224,15 +224,15 @@ class Relist(Generic[V]):
 
     def add(self, obj: V) -> None:
         """Take one item of the list, or a change of one that arrived while it was streaming."""
-        key, uid = obj.metadata.key, obj.metadata.uid
+        key, uid, listed = obj.metadata.key, obj.metadata.uid, version(obj)
         self._named.add(key)
         self._held.pop(key, None)
         if uid in self._ledger.dead and uid not in self._dead_before:
             return
         entry = self._entries.get(key)
-        if entry is None or version(obj) > version(entry):
+        if entry is None or listed > version(entry):
             self._entries.put(key, obj)
-        elif version(obj) < version(entry):
+        elif listed < version(entry):
             self._held[key] = obj
         elif obj != entry:
             # The same version with other content: the kind's schema changed, or a history was lost.

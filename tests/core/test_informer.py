@@ -12,8 +12,9 @@ from magicstick.kube.informer import Informer, InformerState, InitialList, Tunin
 from magicstick.kube.kinds import ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.kube.scope import Scope
-from tests.support.apiserver import Answer, Reset, ScriptedServer, Stream, failure, listing, status
-from tests.support.objects import WIDGET, widget_body
+from magicstick.kube.wire import WatchEvent
+from tests.support.apiserver import Answer, Hang, ScriptedServer, Stream, failure, listing, status
+from tests.support.objects import WIDGET, widget, widget_body
 from tests.support.waiting import SkippingClock, dice, eventually
 
 pytestmark = pytest.mark.anyio
@@ -155,6 +156,7 @@ async def test_a_first_list_that_breaks_off_is_not_a_list(
     again = await server.stream(PATH)
     assert "resourceVersion" not in again.request.query
     assert not watched.store.synced
+    assert len(watched.clock.waits) == 1
     await again.send("ADDED", widget_body("b", 6))
     await again.bookmark("9", initial_events_end=True)
     await watched.until(InformerState.SYNCED)
@@ -165,7 +167,7 @@ async def test_a_server_that_does_not_stream_lists_is_asked_for_pages(
     server: ScriptedServer, watching: Start
 ) -> None:
     refused = status(422, "Invalid", "sendInitialEvents is forbidden for watch")
-    server.answer("WATCH", PATH, refused, Reset())
+    server.answer("WATCH", PATH, refused, Hang())
     server.answer(
         "GET", PATH, listing([widget_body("a", 5)], "7", "next"), listing([widget_body("b", 6)], "7")
     )
@@ -179,6 +181,7 @@ async def test_a_server_that_does_not_stream_lists_is_asked_for_pages(
     watches = await server.arrived("WATCH", PATH, 2)
     assert watches[1].query["resourceVersion"] == "7"
     assert "sendInitialEvents" not in watches[1].query
+    assert watched.clock.waits == []
 
 
 async def test_listing_by_pages_can_be_forced(server: ScriptedServer, watching: Start) -> None:
@@ -408,12 +411,17 @@ async def test_a_first_list_that_fails_for_long_is_a_failing_kind(
 ) -> None:
     server.answer("WATCH", PATH, status(500, "InternalError", "conversion webhook failed"))
     watched = watching()
-    await watched.until(InformerState.FAILING)
+    watched.clock.hold()
+    while not watched.states:
+        await watched.clock.step()
+    assert watched.states == [(InformerState.FAILING, 0)]
+    assert 10 <= watched.clock.now - 1000 < 60
     assert "conversion webhook failed" in watched.informer.reason
     assert not watched.store.synced
     server.unscript("WATCH", PATH)
+    watched.clock.release()
     await synced(server, watched, widget_body("a", 5), version=7)
-    assert watched.informer.state is InformerState.SYNCED
+    assert watched.states[-1] == (InformerState.SYNCED, 1)
     assert watched.informer.reason == ""
 
 
@@ -449,10 +457,69 @@ async def test_a_kind_that_failed_has_healed_once_a_read_succeeds_and_the_watch_
     assert watched.informer.counters.lists == 1
 
 
+async def test_a_kind_that_failed_has_not_healed_while_reads_fail(
+    server: ScriptedServer, watching: Start
+) -> None:
+    watched = watching(Tuning(heal_after_s=0.001))
+    stream = await synced(server, watched, widget_body("a", 5), version=7)
+    server.answer("WATCH", PATH, status(403, "Forbidden", "no"))
+    server.answer("GET", PATH, status(503, "ServiceUnavailable", "down"))
+    watched.clock.hold()
+    stream.reset()
+    await watched.clock.step()
+    assert watched.informer.state is InformerState.FAILING
+    server.unscript("WATCH", PATH)
+    for _ in range(3):
+        await watched.clock.step()
+    assert [state for state, _ in watched.states] == [InformerState.SYNCED, InformerState.FAILING]
+
+
+async def test_a_kind_that_failed_has_not_healed_when_only_its_watch_fails(
+    server: ScriptedServer, watching: Start
+) -> None:
+    watched = watching(Tuning(heal_after_s=0.05))
+    stream = await synced(server, watched, widget_body("a", 5), version=7)
+    server.answer("WATCH", PATH, status(403, "Forbidden", "no"))
+    server.answer("GET", PATH, listing([], "9"))
+    watched.clock.hold()
+    stream.reset()
+    await watched.clock.step()
+    assert watched.informer.state is InformerState.FAILING
+    for _ in range(3):
+        await watched.clock.step()
+    due_later = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.06, due_later.set)
+    await due_later.wait()
+    assert [state for state, _ in watched.states] == [InformerState.SYNCED, InformerState.FAILING]
+
+
+@pytest.mark.parametrize("sign", ["event", "end"])
+async def test_an_outage_that_is_over_does_not_count_in_the_next_one(
+    server: ScriptedServer, watching: Start, sign: str
+) -> None:
+    watched = watching()
+    stream = await synced(server, watched, widget_body("a", 5), version=7)
+    stream.reset()
+    stream = await server.stream(PATH)
+    assert watched.informer.counters.failures == 1
+    if sign == "event":
+        await stream.bookmark("8")
+        await eventually(lambda: watched.store.resource_version == 8)
+    else:
+        watched.clock.now += 300
+        await stream.end()
+        stream = await server.stream(PATH)
+    watched.clock.now += 100
+    stream.reset()
+    await server.stream(PATH)
+    assert watched.informer.counters.failures == 2
+    assert watched.informer.state is InformerState.SYNCED
+
+
 async def test_a_missing_right_is_a_failure_at_once_and_heals_by_itself(
     server: ScriptedServer, watching: Start
 ) -> None:
-    watched = watching()
+    watched = watching(Tuning(heal_after_s=1e6))
     stream = await synced(server, watched, widget_body("a", 5), version=7)
     forbidden = status(403, "Forbidden", 'widgets is forbidden: User "x" cannot watch resource "widgets"')
     server.answer("WATCH", PATH, forbidden)
@@ -554,6 +621,17 @@ async def test_news_of_a_kind_cuts_a_pause_short(server: ScriptedServer, watchin
     await synced(server, watched, version=7)
 
 
+async def test_news_are_news_once(server: ScriptedServer, watching: Start) -> None:
+    watched = watching(served=lambda: False)
+    watched.clock.hold()
+    await eventually(lambda: len(watched.clock.waits) == 1)
+    watched.informer.recheck()
+    await eventually(lambda: len(watched.clock.waits) == 2)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(watched.clock.waits) == 2
+
+
 # --- life ----------------------------------------------------------------------------------------
 
 
@@ -585,6 +663,52 @@ async def test_an_unknown_exception_is_survived_and_reported_without_its_text() 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+class Impatient(SkippingClock):
+    """A clock that does not even let others run while it waits, but for a while at first."""
+
+    async def wait(self, event: asyncio.Event, timeout_s: float) -> bool:
+        if len(self.waits) >= 4:
+            return await super().wait(event, timeout_s)
+        self.waits.append(timeout_s)
+        return event.is_set()
+
+
+class Leaking:
+    """A source whose streams say whether they were closed before the next one was asked for."""
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.most_open = 0
+        self.asked = 0
+
+    def pages(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+    def watch(self, *_: Any, **__: Any) -> Any:
+        return self._stream()
+
+    async def _stream(self) -> AsyncIterator[WatchEvent[Resource]]:
+        self.asked += 1
+        self.open += 1
+        self.most_open = max(self.most_open, self.open)
+        try:
+            yield WatchEvent("ADDED", widget("a", "no-number"))
+            yield WatchEvent("ADDED", widget("b", 1))
+        finally:
+            self.open -= 1
+
+
+async def test_a_stream_that_is_left_in_the_middle_is_closed_before_the_next_is_asked_for() -> None:
+    source = Leaking()
+    informer = Informer(source, Scope(WIDGET), Resource, clock=Impatient(), chance=dice())
+    task = asyncio.ensure_future(informer.run())
+    await eventually(lambda: source.asked >= 4)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert source.most_open == 1
 
 
 async def test_a_subscriber_that_raises_does_not_disturb_the_watch(

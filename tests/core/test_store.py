@@ -1,8 +1,8 @@
 """The rules of the store, one by one; `test_store_properties` shows that they hold together."""
 
 from collections.abc import Iterable
+from functools import partial
 
-import msgspec
 import pytest
 
 from magicstick.kube.errors import Gone
@@ -346,13 +346,11 @@ def test_content_that_changed_under_the_same_version_is_taken_from_a_list() -> N
 
 def test_a_version_that_is_no_number_is_an_error_not_a_guess() -> None:
     store, _ = filled(version=1)
-    odd = widget("a", 2)
-    with pytest.raises(ValueError, match="invalid literal"):
-        store.event(ADDED, _renumbered(odd, "2-abc"))
-
-
-def _renumbered(obj: Resource, text: str) -> Resource:
-    return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, resource_version=text))
+    odd = widget("a", "2-abc")
+    for take in (partial(store.event, ADDED), store.relist().add, store.written):
+        with pytest.raises(ValueError, match="invalid literal"):
+            take(odd)
+    assert store.list() == ()
 
 
 def test_a_subscriber_that_raises_harms_neither_the_store_nor_the_others() -> None:
