@@ -104,7 +104,8 @@ def milliseconds(start: datetime, end: datetime) -> float:
 @contextlib.asynccontextmanager
 async def world(directory: Path) -> AsyncIterator[World]:
     """A fresh control plane below `directory`, stopped at the end of the block."""
-    with DevCluster.start(directory=directory) as cluster:
+    policy = Path(__file__).with_name("audit-policy.yaml")
+    with DevCluster.start(directory=directory, audit_policy=policy) as cluster:
         cluster.apply([*sorted((ROOT / "manifests" / "crds").glob("*.yaml")), *cluster.crd_files("flux")])
         async with BareClient(cluster.url, cluster.ca_file, cluster.admin_token) as client:
             await furnish(client)

@@ -17,7 +17,6 @@ from hack.dev.operator import OperatorProcess
 from hack.dev.view import Row, headline, now, table
 from hack.devcluster import FULL, DevCluster, DevClusterError
 
-DIRECTORY = ROOT / ".dev"
 POLL_S = 0.5
 DEADLINE_S = 180.0
 Show = Callable[[Object | None, list[Row]], None]
@@ -39,7 +38,24 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         help="with --once: fail after so many seconds without Ready (default: %(default)g)",
     )
     parser.add_argument("--nodes", type=int, default=1, help="how many nodes to play (default: %(default)s)")
-    return parser.parse_args(arguments)
+    parser.add_argument(
+        "--source",
+        type=Path,
+        default=ROOT,
+        metavar="FOLDER",
+        help="the tree whose manifests are installed, and delivered to Flux (default: this one)",
+    )
+    parser.add_argument(
+        "--directory",
+        type=Path,
+        default=ROOT / ".dev",
+        metavar="FOLDER",
+        help="where the cluster and the operator's log are kept (default: .dev)",
+    )
+    options = parser.parse_args(arguments)
+    if not (options.source / "manifests" / "kustomization.yaml").is_file():
+        parser.error(f"{options.source} has no manifests/kustomization.yaml")
+    return options
 
 
 class Interrupted(Exception):
@@ -77,13 +93,16 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
     def elapsed() -> str:
         return f"{time.monotonic() - begun:6.1f}s"
 
-    DIRECTORY.mkdir(exist_ok=True)
-    cluster = stack.enter_context(DevCluster.start(FULL, directory=DIRECTORY / "cluster", log=say))
+    source, directory = options.source.absolute(), options.directory.absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    cluster = stack.enter_context(
+        DevCluster.start(FULL, directory=directory / "cluster", source=source, log=say)
+    )
     for number in range(options.nodes):
         cluster.add_node(f"node-{number}")
-    install(cluster, say)
+    install(cluster, say, source)
     say("starting the operator with its own service account")
-    operator = OperatorProcess(cluster, DIRECTORY)
+    operator = OperatorProcess(cluster, directory)
     stack.callback(operator.stop)
     deadline = time.monotonic() + options.deadline if options.once else None
     follower = Follower(Reader(cluster), operator, console)

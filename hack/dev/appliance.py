@@ -29,20 +29,21 @@ ANSWER_S = 30.0
 Object = Mapping[str, Any]
 
 
-def install(cluster: DevCluster, say: Callable[[str], None]) -> None:
+def install(cluster: DevCluster, say: Callable[[str], None], source: Path = ROOT) -> None:
     """CRDs, catalogs, RBAC, the default Appliance, the static Flux graph and its source.
 
-    The Deployment stays away: the operator runs as a process beside this one.
+    The Deployment stays away: the operator runs as a process beside this one. `source` is the tree
+    whose manifests these are, the one that the cluster delivers.
     """
     say("installing Flux's CRDs, ours, the catalogs and the default Appliance")
     cluster.apply(cluster.crd_files("flux"))
     cluster.apply(namespace(FLUX_NAMESPACE))
-    rendered = cluster.kubectl("kustomize", str(ROOT / "manifests"))
+    rendered = cluster.kubectl("kustomize", str(source / "manifests"))
     objects = [obj for obj in yaml.safe_load_all(rendered) if obj]
     cluster.apply([obj for obj in objects if obj["kind"] != "Deployment"])
     say("handing the module folders to Flux")
     cluster.apply(git_repository())
-    cluster.apply([static_kustomization(obj) for obj in static_graph()])
+    cluster.apply([static_kustomization(obj) for obj in static_graph(source)])
 
 
 def namespace(name: str) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def namespace(name: str) -> dict[str, Any]:
 
 
 def git_repository() -> dict[str, Any]:
-    """The source that every Kustomization names; on this cluster it delivers this working tree."""
+    """The source that every Kustomization names; on this cluster it delivers a local folder."""
     return {
         "apiVersion": "source.toolkit.fluxcd.io/v1",
         "kind": "GitRepository",
@@ -60,11 +61,11 @@ def git_repository() -> dict[str, Any]:
     }
 
 
-def static_graph() -> list[dict[str, Any]]:
+def static_graph(source: Path = ROOT) -> list[dict[str, Any]]:
     """The static Kustomizations that this cluster can apply."""
     documents = [
         document
-        for path in sorted((ROOT / "manifests" / "flux").glob("*.yaml"))
+        for path in sorted((source / "manifests" / "flux").glob("*.yaml"))
         for document in yaml.safe_load_all(path.read_text())
         if document and document["kind"] == "Kustomization" and "toolkit" in document["apiVersion"]
     ]

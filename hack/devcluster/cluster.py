@@ -18,6 +18,7 @@ from hack.devcluster.access import ClusterAccess, exists
 from hack.devcluster.audit import AuditMark, AuditRecord
 from hack.devcluster.build import Builder
 from hack.devcluster.components import (
+    AUDIT_POLICY,
     COMMANDS,
     CONTROL_PLANE,
     FLUX_NAMESPACE,
@@ -102,6 +103,7 @@ class DevCluster(ClusterAccess):
         directory: Path | None = None,
         keep: bool = False,
         source: Path = REPOSITORY,
+        audit_policy: Path = AUDIT_POLICY,
         log: Log = to_stderr,
         builder: Builder | None = None,
     ) -> "DevCluster":
@@ -117,6 +119,8 @@ class DevCluster(ClusterAccess):
                 A temporary one by default.
             keep: do not remove the directory at the end.
             source: the folder that every GitRepository of a FULL cluster delivers.
+            audit_policy: what the audit log holds; the default has the bodies of writes, which costs the
+                API server some time.
             log: told what is going on.
             builder: where binaries come from.
 
@@ -136,7 +140,7 @@ class DevCluster(ClusterAccess):
         ownership = Ownership(layout.directory)
         ownership.clear_leftovers()
         for attempt in range(1, PORT_ATTEMPTS + 1):
-            context = Context(layout, Ports.choose(), components, binaries, source)
+            context = Context(layout, Ports.choose(), components, binaries, source, audit_policy)
             cluster = cls(context, log, builder, keep=keep)
             try:
                 cluster._launch(ownership)

@@ -10,6 +10,7 @@ from hack.devcluster.layout import LOOPBACK, Layout, Ports
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
+AUDIT_POLICY = HERE / "audit-policy.yaml"
 # Ranges reserved for benchmarks (RFC 2544) and documentation (RFC 5737): nothing real answers there.
 SERVICE_RANGE = "198.18.0.0/16"
 POD_RANGE = "198.19.0.0/16"
@@ -41,6 +42,7 @@ class Context:
         components: all that this cluster has; the API server's admission depends on it.
         binaries: by program name.
         source: the folder that the Git source serves.
+        audit_policy: what the audit log holds of each request.
     """
 
     layout: Layout
@@ -48,6 +50,7 @@ class Context:
     components: tuple[Component, ...]
     binaries: dict[str, Path]
     source: Path
+    audit_policy: Path = AUDIT_POLICY
 
     @property
     def url(self) -> str:
@@ -105,7 +108,7 @@ def api_server(context: Context) -> Command:
         f"--service-account-key-file={layout.signing_key}",
         f"--service-account-signing-key-file={layout.signing_key}",
         "--allow-privileged=true",
-        f"--audit-policy-file={HERE / 'audit-policy.yaml'}",
+        f"--audit-policy-file={context.audit_policy}",
         f"--audit-log-path={layout.audit_log}",
         "--audit-log-mode=blocking",
         "--audit-log-maxsize=1000000",  # MiB: never rotated, so a reader needs one file only
