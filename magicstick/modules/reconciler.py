@@ -27,7 +27,7 @@ from magicstick.modules.ports import (
     on_new_state,
 )
 from magicstick.modules.status import ModulePhase, Outcome
-from magicstick.modules.wakes import Wakes, identity_changed
+from magicstick.modules.wakes import Wakes, establishment_changed, identity_changed
 from magicstick.runtime.plan import Plan
 from magicstick.runtime.reconciler import Declaration, Edge
 
@@ -159,6 +159,7 @@ def _declare(site: Site, wakes: Wakes, resync_s: float) -> Declaration:
                 CUSTOM_RESOURCE_DEFINITION,
                 wakes.by_definition,
                 "whether a module that promises definitions has brought them",
+                establishment_changed,
             ),
         ),
         requeue_s={

@@ -8,6 +8,7 @@ dependant, however often Flux looks at it.
 from collections.abc import Iterable, Iterator
 
 from magicstick.catalogs.modules import ModuleCatalog
+from magicstick.kube.discovery import CrdView
 from magicstick.kube.kinds import ObjectKey
 from magicstick.kube.objects import Resource, View
 from magicstick.modules.activations import module_text
@@ -20,6 +21,12 @@ def identity_changed(old: View | None, new: View | None) -> bool:
         return True
     a, b = old.metadata, new.metadata
     return a.uid != b.uid or a.generation != b.generation or a.dying != b.dying
+
+
+def establishment_changed(old: View | None, new: View | None) -> bool:
+    """Whether a CustomResourceDefinition became established, or is it no more."""
+    before, after = (isinstance(each, CrdView) and each.established for each in (old, new))
+    return before != after
 
 
 class Wakes:

@@ -18,7 +18,7 @@ from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
 from magicstick.appliance.reconciler import ApplianceReconciler
 from magicstick.catalogs.loader import Problem
 from magicstick.catalogs.modules import ModuleCatalog
-from magicstick.kube.discovery import CrdView
+from magicstick.kube.discovery import CrdCondition, CrdStatus, CrdView
 from magicstick.kube.errors import NameConflict, NotFound
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
@@ -406,9 +406,10 @@ class Flux:
         )
 
 
-def crd(name: str) -> CrdView:
+def crd(name: str, *, established: bool = False) -> CrdView:
     """A CustomResourceDefinition of this name."""
-    return CrdView(ObjectMeta(name=name))
+    conditions = (CrdCondition("Established", "True"),) if established else None
+    return CrdView(ObjectMeta(name=name), status=CrdStatus(conditions))
 
 
 def _key(body: Mapping[str, Any]) -> ObjectKey:

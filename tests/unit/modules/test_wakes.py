@@ -1,6 +1,6 @@
 """Whom a change wakes: everyone whom it concerns, and nobody else."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -42,7 +42,7 @@ class Ears:
         self.there.put(obj)
         return set(self.heard)
 
-    def _follower(self, edge: Edge[View]) -> object:
+    def _follower(self, edge: Edge[View]) -> Callable[[View | None, View | None], None]:
         def told(old: View | None, new: View | None) -> None:
             if edge.changed(old, new):
                 self.wake(edge.wakes(old, new))
@@ -133,6 +133,9 @@ def test_another_source_wakes_all_and_anything_else_of_an_appliance_nobody() -> 
 def test_a_definition_wakes_who_promised_it_and_who_waits_for_those() -> None:
     there = World(CHAIN, *ALL)
     edge = edge_of(there, CUSTOM_RESOURCE_DEFINITION)
+    assert edge.changed(None, crd("things.example.com", established=True))
+    assert edge.changed(crd("things.example.com"), crd("things.example.com", established=True))
+    assert not edge.changed(None, crd("things.example.com"))
     assert {key.name for key in edge.wakes(None, crd("things.example.com"))} == {"mine", "a"}
     assert set(edge.wakes(None, crd("other.example.com"))) == set()
 
