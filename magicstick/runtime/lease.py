@@ -35,6 +35,8 @@ from magicstick.runtime.clock import SleepingClock, microtime, within
 log = structlog.get_logger(__name__)
 
 RELEASED_DURATION_S = 1
+RELEASE_WITHIN_S = 5.0
+"""The end of the process waits so long for the release, and no longer."""
 ATTEMPTS_PER_DEADLINE = 3
 NEVER = float("-inf")
 
@@ -91,6 +93,8 @@ class Lease:
         self._valid_until = NEVER
         self._seen: tuple[str, float] | None = None
         """(resourceVersion, when we first saw it) of somebody else's record."""
+        self._claimed = False
+        """Whether the record may name us: a claim was sent, whatever became of its answer."""
         self._told = False
         self._waiting_for = ""
         self.changed = anyio.Event()
@@ -134,16 +138,15 @@ class Lease:
             await self.changed.wait()
 
     async def release(self) -> None:
-        """Give the lease up, if we have it. Failures only mean that the next holder waits longer."""
-        if not self.held:
-            return
+        """Give up the lease, or the claim to it. Failures only mean that the next holder waits longer."""
         self._valid_until = NEVER
-        try:
-            await within(self._clock, self._times.retry_s, self._give_up())
-        except (ApiError, TimeoutError) as error:
-            log.warning("lease not released", lease=str(self._key), message=str(error))
-        except Exception:
-            log.exception("lease not released", lease=str(self._key))
+        if self._claimed:
+            try:
+                await within(self._clock, RELEASE_WITHIN_S, self._give_up())
+            except (ApiError, TimeoutError) as error:
+                log.warning("lease not released", lease=str(self._key), message=str(error))
+            except Exception:
+                log.exception("lease not released", lease=str(self._key))
         self._tell()
 
     # -- one round -----------------------------------------------------------------------------------
@@ -189,11 +192,13 @@ class Lease:
             return await self._create()
         ours = live.spec.get("holderIdentity") == self.holder
         if not ours and not self._free(live):
+            self._claimed = False
             return False
         spec = self._spec()
         if not ours:
             transitions = int(live.spec.get("leaseTransitions") or 0) + 1
             spec |= {"acquireTime": microtime(self._clock.now()), "leaseTransitions": transitions}
+        self._claimed = True
         await self._patch(live, spec)
         return True
 
@@ -201,6 +206,7 @@ class Lease:
         spec = {**self._spec(), "acquireTime": microtime(self._clock.now()), "leaseTransitions": 0}
         metadata = {"namespace": self._key.namespace, "name": self._key.name}
         body = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
+        self._claimed = True
         try:
             await self._client.create(LEASE, body)
         except AlreadyExists:
@@ -208,10 +214,20 @@ class Lease:
         return True
 
     async def _give_up(self) -> None:
-        live = await self._client.get(LEASE, self._key)
-        if live.spec.get("holderIdentity") == self.holder:
-            await self._patch(live, {"holderIdentity": "", "leaseDurationSeconds": RELEASED_DURATION_S})
-            log.info("lease released", lease=str(self._key))
+        """A renewal that was cut off may still arrive and change the record between reading and writing."""
+        while self._claimed:
+            try:
+                live = await self._client.get(LEASE, self._key)
+                if live.spec.get("holderIdentity") == self.holder:
+                    await self._patch(
+                        live, {"holderIdentity": "", "leaseDurationSeconds": RELEASED_DURATION_S}
+                    )
+                    log.info("lease released", lease=str(self._key))
+            except Conflict:
+                continue
+            except NotFound:
+                pass  # nothing names us
+            self._claimed = False
 
     async def _patch(self, live: Resource, spec: Mapping[str, Any]) -> None:
         """Change these fields, unless anybody changed the record since it was read."""

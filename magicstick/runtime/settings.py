@@ -79,7 +79,7 @@ Service = Annotated[str, StringConstraints(pattern=rf"^{_LABEL}(\.{_LABEL})*:\d+
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+/?$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Address = Annotated[str, AfterValidator(_address)]
-Seconds = Annotated[float, Field(gt=0, le=86400, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, le=86400)]
 Count = Annotated[int, Field(ge=1, le=256)]
 
 LABEL: Final = "a DNS label: lower-case letters, digits and '-', at most 63 characters"

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from magicstick.kube.errors import FenceClosed
-from magicstick.runtime.lease import Lease, LeaseTimes, NoLease, identity
+from magicstick.runtime.lease import RELEASE_WITHIN_S, Lease, LeaseTimes, NoLease, identity
 from tests.support.lease_server import PLACE, LeaseClient, LeaseServer, foreign
 from tests.support.sleeping_time import SleepingTime, settle
 
@@ -122,9 +122,13 @@ async def test_a_renewal_whose_answer_was_lost_is_made_again() -> None:
         assert one.changes == [True]
 
 
-async def test_work_is_stopped_at_the_deadline_even_while_a_renewal_hangs() -> None:
+@pytest.mark.parametrize(
+    "retry_s", [4, 5, 7]
+)  # the deadline falls into a pause, an attempt's end, an attempt
+async def test_work_is_stopped_at_the_deadline_even_while_a_renewal_hangs(retry_s: float) -> None:
     server, clock = LeaseServer(), SleepingTime()
-    async with running(server, clock) as one:
+    times = LeaseTimes(duration_s=35, renew_deadline_s=30, retry_s=retry_s)
+    async with running(server, clock, times=times) as one:
         lost = asyncio.ensure_future(one.lease.wait_lost())
         one.client.delay_s = 1000.0
         await clock.elapse(29.9)
@@ -227,12 +231,51 @@ async def test_a_release_leaves_the_lease_of_somebody_else_alone() -> None:
     assert server.read().metadata.resource_version == taken.metadata.resource_version
 
 
+async def test_a_renewal_that_arrives_late_does_not_keep_the_lease_from_being_released() -> None:
+    server, clock = LeaseServer(), SleepingTime()
+    async with running(server, clock) as one:
+        one.client.meanwhile = one.client.renew
+    assert server.holder == ""
+
+
+async def test_a_claim_whose_answer_never_came_is_released_as_well() -> None:
+    server, clock = LeaseServer(), SleepingTime()
+    one = waiting(server, clock)
+    one.client.answers_lost = True
+    task = asyncio.create_task(one.lease.run())
+    await settle()
+    assert (server.holder, one.may_write) == ("one", False)
+    one.client.answers_lost = False
+    task.cancel()
+    await settle()
+    assert task.done()
+    assert server.holder == ""
+
+
+async def test_a_lease_that_ran_out_but_still_names_us_is_released() -> None:
+    server, clock = LeaseServer(), SleepingTime()
+    async with running(server, clock) as one:
+        one.client.go_away()
+        await clock.elapse(32)
+        assert (server.holder, one.may_write) == ("one", False)
+        one.client.come_back()
+    assert server.holder == ""
+
+
+async def test_a_lease_that_was_deleted_needs_no_release() -> None:
+    server, clock = LeaseServer(), SleepingTime()
+    with capture_logs() as logs:
+        async with running(server, clock):
+            server.record = None
+    assert "lease not released" not in [line["event"] for line in logs]
+
+
 async def test_a_release_that_hangs_ends_in_time() -> None:
     server, clock = LeaseServer(), SleepingTime()
     begun = clock.monotonic()
     async with running(server, clock) as one:
         one.client.delay_s = 1000.0
-    assert clock.monotonic() - begun <= TIMES.retry_s + 1
+    assert clock.monotonic() - begun <= RELEASE_WITHIN_S + 1
     assert not one.may_write
 
 

@@ -31,16 +31,21 @@ class Operator:
         self.process = process
         self.lines: list[dict[str, object]] = []
 
-    async def until(self, event: str) -> dict[str, object]:
+    async def until(self, event: str) -> None:
         """Read the log until this line."""
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while not self.lines or self.lines[-1]["event"] != event:
+                    self.lines.append(json.loads(await self._line()))
+        except (TimeoutError, EOFError):
+            pytest.fail(f"no line '{event}' in the log: {self.lines}")
+
+    async def _line(self) -> bytes:
         assert self.process.stderr is not None
-        async with asyncio.timeout(DEADLINE_S):
-            while True:
-                raw = await self.process.stderr.readline()
-                assert raw, f"the log ended without '{event}': {self.lines}"
-                self.lines.append(json.loads(raw))
-                if self.lines[-1]["event"] == event:
-                    return self.lines[-1]
+        line = await self.process.stderr.readline()
+        if not line:
+            raise EOFError
+        return line
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """The API server as far as one Lease is concerned, with the faults that a test asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -49,6 +49,8 @@ class LeaseClient:
         self.error: Exception | None = None
         self.delay_s = 0.0
         self.answers_lost = False
+        self.meanwhile: Callable[[], object] | None = None
+        """Called once, after a patch was sent and before it is carried out."""
         self._clock = clock
 
     def go_away(self) -> None:
@@ -69,12 +71,16 @@ class LeaseClient:
 
     async def merge_patch(self, kind: Kind, key: ObjectKey, body: Mapping[str, Any]) -> Resource:
         await self._pass(kind, key)
+        if self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            meanwhile()
         record = self.server.record
         if record is None:
             raise NotFound("no lease")
         if record["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
             raise Conflict("the lease changed")
-        return self._answer(self.server.put({**record, "spec": {**record["spec"], **body["spec"]}}))
+        merged = {part: {**record[part], **body[part]} for part in ("metadata", "spec")}
+        return self._answer(self.server.put({**record, **merged}))
 
     async def _pass(self, kind: Kind, key: ObjectKey) -> None:
         assert (kind, key) == (LEASE, PLACE)
@@ -87,6 +93,11 @@ class LeaseClient:
         if self.answers_lost:
             raise Unavailable("the connection broke after the write")
         return written
+
+    def renew(self) -> None:
+        """A renewal that was cut off arrives late: the record changes, the holder does not."""
+        assert self.server.record is not None
+        self.server.put(self.server.record)
 
 
 def foreign(holder: str, **spec: object) -> Object:

@@ -145,6 +145,7 @@ async def test_the_queue_shows_depth_by_priority_and_the_age_of_work() -> None:
     assert sample(metrics, "controller_runtime_active_workers", controller="module") == 2
     assert sample(metrics, "controller_runtime_max_concurrent_reconciles", controller="module") == 4
     queue.done(first)
+    assert sample(metrics, "workqueue_unfinished_work_seconds", **labels) == 1
     queue.done(second)
     assert sample(metrics, "workqueue_unfinished_work_seconds", **labels) == 0
     assert sample(metrics, "workqueue_adds_total", **labels) == 3
