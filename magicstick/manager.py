@@ -19,7 +19,6 @@ import anyio
 import structlog
 
 from magicstick import __version__
-from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
 from magicstick.api.labels import OPERATOR
 from magicstick.appliance.reconciler import ApplianceReconciler
 from magicstick.catalogs.loader import Catalogs
@@ -28,16 +27,18 @@ from magicstick.kube.cache import Caches, NotSyncedError
 from magicstick.kube.client import Client
 from magicstick.kube.config import ClusterConfig
 from magicstick.kube.discovery import CrdView, Discovery
-from magicstick.kube.informer import InformerState, InitialList, Tuning
+from magicstick.kube.informer import InitialList, Tuning
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, ObjectKey
 from magicstick.modules.orphans import OrphanReconciler
 from magicstick.modules.reconciler import ModuleReconciler
+from magicstick.runtime.checks import SilentWatches, not_leading, not_synced, stuck_election, stuck_work
 from magicstick.runtime.clock import SleepingClock, SystemClock
 from magicstick.runtime.controller import Controller
 from magicstick.runtime.events import EventRecorder
-from magicstick.runtime.health import LoopLag, Probes, serve_health, serve_metrics
+from magicstick.runtime.health import Check, LoopLag, Probes, serve_health, serve_metrics
 from magicstick.runtime.lease import Lease, LeaseTimes
 from magicstick.runtime.metrics import Metrics
+from magicstick.runtime.reads import Reads
 from magicstick.runtime.reconciler import Reconciler
 from magicstick.runtime.settings import Settings
 
@@ -45,12 +46,6 @@ log = structlog.get_logger(__name__)
 
 USER_AGENT = f"magicstick/{__version__}"
 INITIAL_LISTS = {"auto": InitialList.AUTO, "watchlist": InitialList.STREAM, "list": InitialList.PAGES}
-SILENT_WATCHES = 3.0
-"""A watch that was silent for so many times its idle time-out cannot be helped but by a restart."""
-ELECTION_STUCK = 5.0
-"""The lease's loop comes round each few seconds; after so many deadlines without it, it is stuck."""
-
-
 GC_THRESHOLDS = (50_000, 20, 100)
 """Views hold no cycles and most garbage dies by its reference count: looking rarely keeps pauses rare."""
 
@@ -103,7 +98,7 @@ class Manager:
         self.catalogs = Catalogs(self.caches, settings)
         self.applier = Applier(self.client, self.caches, manager=OPERATOR, managed_by=OPERATOR)
         self.recorder = EventRecorder(
-            self.client, self._clock, controller=OPERATOR, instance=self.lease.holder
+            self.client, self._clock, controller=OPERATOR, instance=self.lease.holder, metrics=self.metrics
         )
         self.controllers: Sequence[Controller[Any]] = tuple(map(self._controller, self._reconcilers()))
         self._lag = LoopLag(self._clock, self.metrics.loop_lag.set)
@@ -116,7 +111,7 @@ class Manager:
             async with self._leading(), anyio.create_task_group() as group:
                 group.start_soon(self.caches.run)
                 group.start_soon(self.recorder.run)
-                await self._sync()
+                group.start_soon(self._sync)
                 await self._work()
 
     # -- composition ---------------------------------------------------------------------------------
@@ -133,15 +128,17 @@ class Manager:
         )
 
     def _reconcilers(self) -> Iterable[Followed]:
-        """Whoever adds a kind adds its caches and its reconciler here, and nowhere else."""
-        settings = self.settings
-        self.caches.add(APPLIANCE, namespace=settings.appliance_namespace)
-        self.caches.add(MODULE_ACTIVATION, namespace=settings.appliance_namespace)
-        self.caches.add(KUSTOMIZATION, namespace=settings.flux_namespace)
-        modules = ModuleReconciler(self.caches, self.catalogs, settings, self.discovery)
-        yield modules
-        yield OrphanReconciler(modules.facts, self.caches, self.catalogs, settings.requeue_seconds)
-        yield ApplianceReconciler(modules.facts, self.caches, self.catalogs, settings.requeue_seconds)
+        """Whoever adds a kind adds its reconciler here, and nowhere else.
+
+        They read through `Reads`, which knows their declarations: what no edge covers cannot be read.
+        """
+        settings, reads = self.settings, Reads(self.caches)
+        modules = ModuleReconciler(reads, self.catalogs, settings, self.discovery)
+        orphans = OrphanReconciler(modules.facts, reads, self.catalogs, settings.requeue_seconds)
+        appliance = ApplianceReconciler(modules.facts, reads, self.catalogs, settings.requeue_seconds)
+        for reconciler in (modules, orphans, appliance):
+            reads.declare(reconciler.declaration)
+            yield reconciler
 
     def _controller(self, reconciler: Followed) -> Controller[Any]:
         declaration = reconciler.declaration
@@ -154,6 +151,7 @@ class Manager:
             metrics=self.metrics,
             queue_metrics=self.metrics.queue(declaration.name, declaration.workers),
             rng=self._chance,
+            drain_s=self.settings.drain_seconds,
         )
         self.metrics.watch_queue(declaration.name, lambda: controller.queue)
         reconciler.follow(controller.wake)
@@ -163,12 +161,10 @@ class Manager:
 
     @asynccontextmanager
     async def _served(self) -> AsyncIterator[None]:
-        probes = Probes(
-            live={"loop": self._lag.check, "watches": self._silent_watches, "lease": self._stuck_election},
-            ready={"caches": lambda: "" if self.started.is_set() else "not synced yet"},
-        )
         async with AsyncExitStack() as stack:
-            health = await stack.enter_async_context(serve_health(self.settings.health_bind_address, probes))
+            health = await stack.enter_async_context(
+                serve_health(self.settings.health_bind_address, self._probes())
+            )
             metrics = await stack.enter_async_context(
                 serve_metrics(self.settings.metrics_bind_address, self.metrics.render)
             )
@@ -219,27 +215,22 @@ class Manager:
 
     # -- health --------------------------------------------------------------------------------------
 
+    def _probes(self) -> Probes:
+        informers = self.caches.informers
+        live: dict[str, Check] = {
+            "loop": self._lag.check,
+            "watches": SilentWatches(informers, self._clock, self._tuning.idle_timeout_s),
+            "work": stuck_work(lambda: ((each.name, each.queue) for each in self.controllers)),
+        }
+        ready: dict[str, Check] = {"caches": not_synced(informers)}
+        if self.settings.leader_election:
+            deadline_s = self.settings.lease_renew_deadline_seconds
+            live["lease"] = stuck_election(self.lease, self._clock, deadline_s)
+            ready["lease"] = not_leading(self.lease)
+        return Probes(live, ready)
+
     def _watch_ages(self) -> Iterable[tuple[str, float]]:
         for informer in self.caches.informers():
-            age = informer.last_event_age()
+            age = informer.last_event_age
             if age is not None:
                 yield str(informer.scope), age
-
-    def _silent_watches(self) -> str:
-        limit = SILENT_WATCHES * self._tuning.idle_timeout_s
-        silent = [
-            scope
-            for scope, age in self._watch_ages()
-            if age > limit and self._state_of(scope) is InformerState.SYNCED
-        ]
-        return f"no news and no attempt for over {limit:.0f} s: {', '.join(silent)}" if silent else ""
-
-    def _state_of(self, scope: str) -> InformerState | None:
-        return next((i.state for i in self.caches.informers() if str(i.scope) == scope), None)
-
-    def _stuck_election(self) -> str:
-        if not self.settings.leader_election:
-            return ""
-        age = self._clock.monotonic() - self.lease.last_attempt
-        limit = ELECTION_STUCK * self.settings.lease_renew_deadline_seconds
-        return f"the lease's loop has not come round for {age:.0f} s" if age > limit else ""
