@@ -190,6 +190,7 @@ class Informer(Generic[V]):
         """Why the kind is ABSENT or FAILING, for people; "" otherwise. Holds no object's content."""
         return self._reason
 
+    @property
     def last_event_age(self) -> float | None:
         """Seconds since the server last showed a sign of life; None while the kind is absent."""
         if self._state is InformerState.ABSENT:
@@ -222,13 +223,20 @@ class Informer(Generic[V]):
         try:
             await self._connect()
         except Exception as error:  # noqa: BLE001 # an informer never dies of what a connection raises
+            if _broken(error) and not self._must_list and self._worked(started, seen):
+                # Else a minute of resets would end in waits of a minute, though each resume succeeds.
+                self._backoff.reset()
             return self._after_failure(error)
-        lasted_s = self._clock.monotonic() - started
-        if lasted_s < self._tuning.short_watch_s and self.counters.events == seen:
+        if not self._worked(started, seen):
             return self._backoff.next()
         if self._failing_since is not None:
             self._heal()
         return 0.0
+
+    def _worked(self, started: float, seen: int) -> bool:
+        """Whether the connection begun then was of use: it lived for a while, or brought something."""
+        lasted_s = self._clock.monotonic() - started
+        return lasted_s >= self._tuning.short_watch_s or self.counters.events > seen
 
     async def _connect(self) -> None:
         if self._must_list and self._by_pages:
@@ -380,6 +388,11 @@ class Informer(Generic[V]):
         self._state = state
         log.info("informer state", scope=str(self.scope), state=str(state), reason=reason)
         self._on_state(self)
+
+
+def _broken(error: Exception) -> bool:
+    """Whether the connection broke, rather than that the server gave an answer."""
+    return isinstance(error, Unavailable) and not error.code
 
 
 def _expired(error: Exception) -> bool:

@@ -54,6 +54,10 @@ class Backoff:
     _base_s: float = field(default=0.0, init=False)
     _asked_at: float = field(default=0.0, init=False)
 
+    def reset(self) -> None:
+        """Begin anew: what failed before has worked since."""
+        self._base_s = 0.0
+
     def next(self) -> float:
         """The seconds to wait now, after one more failure."""
         now = self.clock.monotonic()

@@ -325,6 +325,20 @@ async def test_an_expired_version_leads_to_one_list_that_tells_of_what_was_delet
     assert [state for state, _ in watched.states] == [InformerState.SYNCED]
 
 
+async def test_breaks_of_a_watch_that_works_in_between_do_not_add_up(
+    server: ScriptedServer, watching: Start
+) -> None:
+    watched = watching()
+    stream = await synced(server, watched, version=7)
+    for version in range(8, 18):
+        stream.reset()
+        stream = await server.stream(PATH)
+        await stream.send("MODIFIED", widget_body("a", version))
+        await eventually(lambda wanted=version: watched.store.resource_version == wanted)
+    assert len(watched.clock.waits) == 10
+    assert max(watched.clock.waits) <= 1.6
+
+
 async def test_a_version_that_the_server_does_not_know_yet_leads_to_a_list(
     server: ScriptedServer, watching: Start
 ) -> None:
@@ -562,7 +576,7 @@ async def test_a_kind_that_is_not_served_is_absent_and_found_when_it_comes(
     watched = watching()
     await watched.until(InformerState.ABSENT)
     assert watched.informer.reason == "widgets.example.com is not served in example.com/v1"
-    assert watched.informer.last_event_age() is None
+    assert watched.informer.last_event_age is None
     assert not watched.store.synced
     await server.arrived("WATCH", PATH, 8)
     assert max(watched.clock.waits) <= 30
@@ -731,11 +745,11 @@ async def test_the_age_of_the_last_event_tells_a_silent_watch(
 ) -> None:
     watched = watching()
     stream = await synced(server, watched, version=7)
-    assert watched.informer.last_event_age() == 0
+    assert watched.informer.last_event_age == 0
     watched.clock.now += 100
-    assert watched.informer.last_event_age() == 100
+    assert watched.informer.last_event_age == 100
     await stream.bookmark("8")
-    await eventually(lambda: watched.informer.last_event_age() == 0)
+    await eventually(lambda: watched.informer.last_event_age == 0)
 
 
 async def test_a_cancelled_informer_ends_at_once_and_closes_its_stream(

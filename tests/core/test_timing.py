@@ -46,3 +46,11 @@ async def test_a_wait_ends_with_its_event_or_its_time() -> None:
 def test_the_real_clock_goes_forward() -> None:
     clock = SystemClock()
     assert clock.monotonic() <= clock.monotonic()
+
+
+def test_pauses_are_short_again_once_something_worked() -> None:
+    clock = SkippingClock()
+    backoff = Backoff(clock, dice())
+    delays(backoff, clock, 6)
+    backoff.reset()
+    assert [backoff.next() <= limit for limit in (1.6, 3.2)] == [True, True]
