@@ -10,10 +10,10 @@ import pytest
 from hack.bench.process import free_port
 from hack.devcluster import CONTROL_PLANE, DevCluster
 from magicstick.api.kinds import KUSTOMIZATION
-from tests.support.operator import operator
+from tests.support.operator import RunningOperator, operator
 from tests.support.oracles import assert_settled, quiet, snapshot, told
+from tests.support.polling import until
 from tests.support.scenario import Calm
-from tests.support.polling import eventually
 from tests.support.world import BASIS, DEFINITIONS, FLUX_GROUP, SMALL_CATALOG, World, corner, install_kinds
 
 pytestmark = pytest.mark.anyio
@@ -56,7 +56,7 @@ async def remove_flux(world: World) -> None:
     async def gone() -> bool:
         return not await exists(world, FLUX)
 
-    await eventually("the definition is gone", gone, deadline_s=GONE_S)
+    await until("the definition is gone", gone, deadline_s=GONE_S)
 
 
 def item_path(item: Mapping[str, Any]) -> str:
@@ -203,12 +203,12 @@ async def unreadable_kustomizations(world: World) -> AsyncIterator[None]:
         await world.client.merge(f"{world.kustomizations}/{name}", _touched("old"))
     await _change(world, {"conversion": {"strategy": "Webhook", "webhook": webhook}})
     try:
-        await eventually("the list fails", lambda: _list_fails(world))
+        await until("the list fails", lambda: _list_fails(world))
         yield
     finally:
         await _change(world, {"conversion": {"strategy": "None", "webhook": None}})
         await _change(world, {"versions": [*before["versions"], {**old, "storage": False}]})
-        await eventually("the list works", lambda: _list_works(world))
+        await until("the list works", lambda: _list_works(world))
         for name in world.mirror.all(world.kustomizations):
             await world.client.merge(f"{world.kustomizations}/{name}", _touched("new"))
 
@@ -246,10 +246,12 @@ async def test_a_kind_that_cannot_be_listed_holds_up_only_what_needs_it(own: Dev
             mark = own.audit_mark()
             async with unreadable_kustomizations(world):
                 running.proxy.reset_all()
+                await until("the operator notices", lambda: fails(running))
                 await still_works(world, mark)
                 # A start in this state must not wait for the kind either.
                 await running.stop()
-                async with operator(world):
+                async with operator(world, sync_timeout_seconds=3600.0) as second:
+                    assert await fails(second)
                     await world.activate("alpha", name="another-alpha")
                     await world.mirror.until("it is told", lambda: world.reason("another-alpha"))
                     await still_works(world, mark)
@@ -259,6 +261,15 @@ async def test_a_kind_that_cannot_be_listed_holds_up_only_what_needs_it(own: Dev
             await world.until_phase("another-alpha", "Degraded")
             assert world.reason("another-alpha") == "DuplicateModule"
             await assert_settled(world)
+
+
+async def fails(running: RunningOperator) -> bool:
+    """Whether the operator has tried in vain to read Kustomizations."""
+    return any(
+        informer.counters.failures > 0
+        for informer in running.manager.caches.informers()
+        if informer.scope.kind == KUSTOMIZATION
+    )
 
 
 async def still_works(world: World, mark: Any) -> None:

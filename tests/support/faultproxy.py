@@ -330,18 +330,17 @@ class FaultProxy:
     ) -> web.StreamResponse:
         response = web.StreamResponse(status=upstream.status, headers=_forwarded(upstream.headers))
         await self._while_half_open(call)
-        await response.prepare(request)
         try:
+            await response.prepare(request)
             async for chunk in self._chunks(upstream):
                 await self._while_half_open(call)
                 await response.write(chunk)
                 if lose:
                     transport.abort()
                     return response
+            await response.write_eof()
         except (aiohttp.ClientError, ConnectionError):
             transport.abort()
-            return response
-        await response.write_eof()
         return response
 
     async def _while_half_open(self, call: Call) -> None:

@@ -1,4 +1,4 @@
-"""Waiting for what tells nobody: counters in this process, rights and policies that a server takes up."""
+"""Waiting for what tells nobody, and has to be asked: rights and rules that a server takes up in its time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 PERIOD_S = 0.05
 
 
-async def eventually(what: str, holds: Callable[[], Awaitable[bool]], *, deadline_s: float = 10.0) -> None:
+async def until(what: str, holds: Callable[[], Awaitable[bool]], *, deadline_s: float = 10.0) -> None:
     """Ask again and again until it holds; fails with `what` after the deadline."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + deadline_s

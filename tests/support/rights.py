@@ -7,7 +7,7 @@ from typing import Any
 
 from hack.bare import BareClient
 from tests.support.manifests import MANIFESTS, Object, objects
-from tests.support.polling import eventually
+from tests.support.polling import until
 from tests.support.world import World
 
 ACCOUNT = "magicstick-operator"
@@ -38,7 +38,7 @@ async def limit_kustomizations(world: World, token: str, verbs: Sequence[str]) -
         async def in_force() -> bool:
             return {verb for verb in ALL_VERBS if await _may(account, world, verb)} == set(verbs)
 
-        await eventually("the server acts on the role", in_force)
+        await until("the server acts on the role", in_force)
 
 
 async def _may(account: BareClient, world: World, verb: str) -> bool:
@@ -89,7 +89,7 @@ async def refused(world: World, token: str, path: str, body: Object) -> None:
         async def in_force() -> bool:
             return not await _accepted(account, path, body)
 
-        await eventually("the server acts on the policy", in_force)
+        await until("the server acts on the policy", in_force)
 
 
 async def _accepted(account: BareClient, path: str, body: Object) -> bool:
