@@ -147,7 +147,7 @@ class Lease:
                 log.warning("lease not released", lease=str(self._key), message=str(error))
             except Exception:
                 log.exception("lease not released", lease=str(self._key))
-        self._tell()
+        self._tell(expected=True)
 
     # -- one round -----------------------------------------------------------------------------------
 
@@ -255,8 +255,8 @@ class Lease:
             "renewTime": microtime(self._clock.now()),
         }
 
-    def _tell(self) -> None:
-        """Let everybody know when the answer to `held` changed."""
+    def _tell(self, *, expected: bool = False) -> None:
+        """Let everybody know when the answer to `held` changed; the log only where nobody expected it."""
         held = self.held
         if held is self._told:
             return
@@ -264,7 +264,7 @@ class Lease:
         self._waiting_for = ""
         if held:
             log.info("lease held", lease=str(self._key), holder=self.holder)
-        else:
+        elif not expected:
             log.warning("lease no longer held, nothing is written", lease=str(self._key), holder=self.holder)
         self._on_change(held)
         self.changed.set()

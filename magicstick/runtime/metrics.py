@@ -16,6 +16,7 @@ from prometheus_client import (
     Histogram,
     PlatformCollector,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 from prometheus_client.core import GaugeMetricFamily
@@ -37,6 +38,9 @@ STANDING_BY: Final = frozenset({"FenceClosed", "unsynced"})
 NO_ANSWER: Final = "<error>"
 
 _QUEUE_LABELS: Final = ["name", "controller"]
+
+# They would double the number of series, and no dashboard of the field reads them.
+disable_created_metrics()  # type: ignore[no-untyped-call] # the library does not annotate it
 
 
 class Metrics:

@@ -1,8 +1,14 @@
 """What counts as alive, and what as ready."""
 
+import asyncio
 from dataclasses import dataclass, field
 
-from magicstick.kube.informer import Counters, InformerState
+from magicstick.kube.client import Client
+from magicstick.kube.config import ClusterConfig
+from magicstick.kube.informer import Counters, Informer, InformerState
+from magicstick.kube.kinds import POD
+from magicstick.kube.objects import Resource
+from magicstick.kube.scope import Scope
 from magicstick.runtime.checks import (
     ELECTION_TIMES,
     PASS_LIMIT_S,
@@ -13,7 +19,7 @@ from magicstick.runtime.checks import (
     stuck_election,
     stuck_work,
 )
-from magicstick.runtime.queue import Priority
+from magicstick.runtime.queue import Priority, WorkQueue
 from tests.support.virtual_time import VirtualTime
 
 IDLE_S = 72.0
@@ -111,6 +117,26 @@ def test_a_pass_that_does_not_end_is_found_but_a_backlog_is_not() -> None:
     assert check() == ""
     queue.age = PASS_LIMIT_S + 1
     assert check() == f"a pass does not end: module ({PASS_LIMIT_S + 1:.0f} s)"
+
+
+class InformerTime(VirtualTime):
+    """Time as informers see it, who do not run here."""
+
+    async def wait(self, event: asyncio.Event, timeout_s: float) -> bool:
+        raise AssertionError(f"nobody waits {timeout_s} s for {event}")
+
+
+def test_a_real_informer_and_a_real_queue_can_be_checked() -> None:
+    time = InformerTime()
+    config = ClusterConfig.plain("http://api.example.local")
+    client = Client(config, user_agent="checks", field_manager="checks")
+    informer = Informer(client, Scope(POD), Resource, clock=time)
+    queue = WorkQueue[str](timers=time)
+    alive = SilentWatches(lambda: [informer], time, IDLE_S)
+    assert alive() == stuck_work(lambda: [("pods", queue)])() == ""
+    assert not_synced(lambda: [informer])() == "not synced: pods (syncing)"
+    time.advance(LIMIT_S + 1)
+    assert "pods" in alive()
 
 
 def test_ready_waits_for_every_kind_that_is_served() -> None:

@@ -223,6 +223,21 @@ async def test_the_end_releases_so_that_the_next_holder_need_not_wait() -> None:
         assert two.may_write
 
 
+async def test_a_graceful_end_is_no_reason_for_a_warning_but_a_loss_is() -> None:
+    server, clock = LeaseServer(), SleepingTime()
+    with capture_logs() as logs:
+        async with running(server, clock):
+            pass
+    assert [line["event"] for line in logs] == ["lease held", "lease released"]
+    with capture_logs() as logs:
+        async with running(server, clock):
+            server.put(foreign("thief"))
+            await clock.elapse(5)
+    assert [line["event"] for line in logs if line["log_level"] == "warning"] == [
+        "lease no longer held, nothing is written"
+    ]
+
+
 async def test_a_release_leaves_the_lease_of_somebody_else_alone() -> None:
     server, clock = LeaseServer(), SleepingTime()
     async with running(server, clock):

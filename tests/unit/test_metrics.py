@@ -240,6 +240,7 @@ def test_no_series_is_labelled_by_uid_or_pod() -> None:
 def test_the_text_can_be_read_by_prometheus_and_registries_are_apart() -> None:
     metrics = Metrics()
     metrics.event("sent")
+    assert b"_created" not in metrics.render()
     families = {family.name for family in text_string_to_metric_families(metrics.render().decode())}
     assert "magicstick_events" in families
     assert sample(Metrics(), "magicstick_events_total", result="sent") is None
