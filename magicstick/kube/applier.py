@@ -293,7 +293,7 @@ class Applier:
         self._note(place, desired)
         bound = body
         if live is not None:
-            bound = {**body, "metadata": {**body["metadata"], "uid": live.metadata.uid}}
+            bound = {**body, "metadata": {**body["metadata"], **_precondition(place, live)}}
         result = await self._client.apply(
             place.kind, bound, subresource=place.subresource or None, force=live is not None
         )
@@ -343,6 +343,17 @@ class Applier:
 
 def _key_of(body: Body) -> ObjectKey:
     return ObjectKey(body["metadata"].get("namespace", ""), body["metadata"]["name"])
+
+
+def _precondition(place: Place, live: Resource) -> dict[str, str]:
+    """What binds an apply to the object that was decided on.
+
+    The server checks the uid, save for a status: there only the version keeps a late report from landing
+    on a successor of the same name.
+    """
+    if place.subresource:
+        return {"resourceVersion": live.metadata.resource_version}
+    return {"uid": live.metadata.uid}
 
 
 def _status_body(kind: Kind, key: ObjectKey, status: Body) -> Body:
