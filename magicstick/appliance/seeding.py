@@ -32,7 +32,7 @@ class Seeding:
 def seeding(appliance: Resource, facts: ModuleFacts) -> Seeding:
     """What to seed for an Appliance. Nothing without a catalog; assumes that activations are readable."""
     recorded, catalog = _recorded(appliance), facts.catalog
-    if catalog is None or appliance.metadata.dying:
+    if catalog is None:
         return Seeding(seeded=tuple(sorted(recorded)))
     wanted = set(_enabled(appliance))
     named = {catalog.canonical(name) for name in wanted}

@@ -132,7 +132,7 @@ def test_the_ready_condition_has_the_phase_as_its_reason_and_names_who_waits() -
     assert ready["observedGeneration"] == 3
 
 
-@pytest.mark.req("MS-019", "MS-177")
+@pytest.mark.req("MS-019")
 def test_the_status_is_what_our_schema_knows() -> None:
     entries = Entries(
         modules=[ModuleEntry("litellm", "Ready", "app-litellm", auto_enabled=True, message="Applied")],

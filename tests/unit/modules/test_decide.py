@@ -5,16 +5,8 @@ from typing import Any
 import pytest
 
 from magicstick.api import labels
-from magicstick.kube.errors import (
-    ApiError,
-    Forbidden,
-    Invalid,
-    NameConflict,
-    NamespaceTerminating,
-    Unavailable,
-)
 from magicstick.kube.objects import Resource
-from magicstick.modules.decide import decide, decide_failure
+from magicstick.modules.decide import decide
 from magicstick.modules.observation import ModuleObservation
 from magicstick.modules.status import ModulePhase, ModuleReason, module_status
 from magicstick.runtime.conditions import MESSAGE_LIMIT
@@ -102,7 +94,7 @@ def test_row_2a_the_activation_named_like_the_module_speaks_for_it() -> None:
     others = activation("aaa", module="leaf", created="2020-01-01T00:00:00Z"), activation("leaf")
     plan = decide(seen("aaa", *others, stands("leaf")))
     assert told(plan) == ("Degraded", "DuplicateModule", "")
-    assert plan.steps == ()
+    assert (plan.steps, plan.finalizer) == ((), Finalizer.KEEP)
     assert told(decide(seen("leaf", *others, stands("leaf"))))[0] == "Ready"
 
 
@@ -189,10 +181,18 @@ def test_a_module_takes_along_what_it_had_under_a_former_name() -> None:
     assert {step.key.name for step in plan.steps if isinstance(step, Delete)} == {"old-leaf", "app-leaf"}
 
 
+def test_a_module_leaves_alone_what_stands_under_its_name_for_another() -> None:
+    swapped = kustomization("app-leaf", module="top")
+    plan = decide(seen("leaf", activation("leaf", enabled=False), activation("top"), swapped))
+    assert (told(plan)[0], plan.steps) == ("Disabled", ())
+
+
 def test_f05_a_dying_activation_gets_no_finalizer_and_no_child() -> None:
-    plan = decide(seen("top", activation("top", dying=True, finalizers=["example.com/hold"])))
-    assert plan.steps == ()
-    assert plan.finalizer is not Finalizer.ADD
+    held = activation("top", dying=True, finalizers=["example.com/hold"])
+    assert decide(seen("top", held)).steps == ()
+    plan = decide(seen("top", held, stands("top")))
+    assert [type(step) for step in plan.steps] == [Delete]
+    assert plan.finalizer is Finalizer.KEEP
 
 
 # --- 6a, 6b, 7, 7a: enabled, and something is in the way -----------------------------------------
@@ -394,6 +394,12 @@ def test_a_module_is_not_ready_for_a_generation_that_flux_has_not_applied() -> N
     assert told(plan)[0] == "Reconciling"
 
 
+def test_a_failure_is_forgotten_once_flux_is_asked_for_something_else() -> None:
+    before = activation("leaf", status=last(ModulePhase.DEGRADED, "BuildFailed"))
+    asked = kustomization("app-leaf", module="leaf", generation=2, ready="False", observed=1)
+    assert told(decide(seen("leaf", before, asked)))[:2] == ("Reconciling", "WaitingForKustomization")
+
+
 def test_a_wanted_kustomization_that_somebody_deletes_is_waited_for() -> None:
     dying = kustomization("app-leaf", module="leaf", dying=True, finalizers=["flux"])
     plan = decide(seen("leaf", activation("leaf"), dying))
@@ -425,69 +431,3 @@ def test_definitions_that_cannot_be_read_keep_the_status() -> None:
     there = world(activation("vendor", status={"phase": "Ready"}), stands("vendor"))
     there.definitions.unknown = True
     assert decide(seen("vendor", there=there)).status is None
-
-
-# --- other appliances, and failures --------------------------------------------------------------
-
-
-@pytest.mark.parametrize("reference", [{"name": "other"}, {"name": "local", "namespace": "elsewhere"}])
-@pytest.mark.parametrize("life", [{}, {"dying": True}])
-def test_the_activation_of_another_appliance_is_left_alone(
-    reference: dict[str, str], life: dict[str, Any]
-) -> None:
-    theirs = activation("leaf", spec={"applianceRef": reference}, finalizers=OURS, **life)
-    plan = decide(seen("leaf", theirs, stands("leaf")))
-    assert (plan.steps, plan.status, plan.finalizer) == ((), None, Finalizer.KEEP)
-
-
-@pytest.mark.parametrize(
-    "reference", [None, {}, {"name": "local"}, {"name": "local", "namespace": "ai-system"}]
-)
-def test_an_absent_or_default_reference_means_ours(reference: Any) -> None:
-    plan = decide(seen("leaf", activation("leaf", spec={"applianceRef": reference}), stands("leaf")))
-    assert told(plan)[0] == "Ready"
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (Invalid("spec.path: is bad", code=422), ("Degraded", "ApiRejected", "app-leaf")),
-        (Forbidden("not allowed", code=403), ("Degraded", "ApiRejected", "app-leaf")),
-        (NameConflict("exists"), ("Degraded", "KustomizationConflict", "")),
-        (NamespaceTerminating("is going"), ("Reconciling", "WaitingForNamespace", "app-leaf")),
-    ],
-)
-def test_a_refused_write_is_reported(error: ApiError, expected: tuple[str, str, str]) -> None:
-    plan = decide_failure(seen("leaf", activation("leaf"), stands("leaf")), error)
-    assert told(plan) == expected
-    assert error.message in message(plan)
-    assert plan.steps == ()
-
-
-def test_an_unavailable_server_keeps_the_status() -> None:
-    known = seen("leaf", activation("leaf", status={"phase": "Ready"}))
-    assert decide_failure(known, Unavailable("time-out")).status is None
-    fresh = seen("leaf", activation("leaf"))
-    assert told(decide_failure(fresh, Unavailable("time-out")))[:2] == ("Reconciling", "ApiUnavailable")
-
-
-STALLED_STATES = {
-    "UnknownModule": activation("foo"),
-    "StaticModule": activation("basis"),
-    "DependencyCycle": activation("ring"),
-    "InvalidParameter": activation("sized", parameters={"storage": "big"}),
-    "InvalidSpec": activation("leaf", enabled="yes"),
-}
-
-
-@pytest.mark.parametrize("reason", STALLED_STATES)
-def test_what_only_a_person_can_end_is_stalled(reason: str) -> None:
-    made = STALLED_STATES[reason]
-    plan = decide(seen(made.metadata.name, made))
-    assert told(plan)[1] == reason
-    assert [each["type"] for each in (plan.status or {})["conditions"]] == ["Ready", "Stalled"]
-
-
-def test_what_comes_by_itself_is_reconciling() -> None:
-    plan = decide(seen("top", activation("top")))
-    assert [each["type"] for each in (plan.status or {})["conditions"]] == ["Ready", "Reconciling"]

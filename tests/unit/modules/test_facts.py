@@ -112,6 +112,12 @@ def test_an_activation_is_found_however_its_user_spells_the_module(text: str) ->
     assert [each.metadata.name for each in there.facts.activations_of("leaf")] == ["mine"]
 
 
+@pytest.mark.req("MS-102")
+def test_a_built_in_alias_leads_to_the_module_though_the_catalog_does_not_list_it() -> None:
+    there = World(catalog(gpu={}), activation("mine", module="nvidia-gpu-operator"))
+    assert [each.metadata.name for each in there.facts.activations_of("gpu")] == ["mine"]
+
+
 def test_an_activation_without_a_module_means_its_own_name() -> None:
     there = world(activation("leaf", spec={"module": " "}), activation("vendor", spec={"module": None}))
     assert there.facts.activation("leaf") is not None

@@ -27,6 +27,11 @@ def test_f07_a_condition_of_an_earlier_generation_does_not_count() -> None:
     assert state(generation=3, status=status) is FluxState.PENDING
 
 
+def test_f07_an_object_whose_status_is_behind_does_not_count_though_its_condition_is_not() -> None:
+    status = {"observedGeneration": 1, "conditions": [condition("True", observed=2)]}
+    assert state(generation=2, status=status) is FluxState.PENDING
+
+
 def test_a_status_without_generation_does_not_count() -> None:
     status = {"conditions": [{"type": "Ready", "status": "True"}]}
     assert state(ready=None, status=status) is FluxState.PENDING

@@ -153,7 +153,6 @@ def test_a_catalog_wakes_only_those_of_whom_it_says_something_else() -> None:
     assert set(ears.heard) == {"c", "mine", "foo"}
 
 
-@pytest.mark.req("MS-101")
 def test_the_first_catalog_wakes_all() -> None:
     ears = Ears(World(None, *ALL))
     ears.there.catalogs.put(CHAIN)

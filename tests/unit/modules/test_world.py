@@ -164,7 +164,6 @@ async def test_e6_a_needed_module_that_is_being_deleted_comes_back_only_once_it_
     assert phase(there, "model-catalog") == "Ready"
 
 
-@pytest.mark.req("MS-102")
 async def test_e12_a_parameter_reaches_flux_however_it_is_written() -> None:
     for value in ({"size": "5Gi"}, {"storageSize": "5Gi"}, "5Gi"):
         there = await settled(activation("litellm", parameters={"postgresStorage": value}))
