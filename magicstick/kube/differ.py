@@ -12,8 +12,9 @@ It also tells how the server merges each field, so that no schema is needed: a m
 below it merges by member, a list with keys merges by key, a list with values is a set, and what has
 nothing below it is one atomic value, which is compared whole.
 
-Quantities and other spellings are not normalised: builders write the canonical one. Paths hold no
-values of objects but the keys of list items, so they may be logged.
+Quantities and other spellings are not normalised: builders write the canonical one, fill in what the
+server would default inside of atomic values, and leave empty maps and lists out. Paths hold no values
+of objects but the keys of list items, so they may be logged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,6 +38,8 @@ OUT_OF_ORDER = "(items in another order)"
 
 SERVER_SIDE = frozenset({"name", "namespace", "uid", "resourceVersion", "generation", "managedFields"})
 """Members of metadata that identify the object or belong to the server; nobody owns them."""
+BESIDES = frozenset({"apiVersion", "kind", "metadata", "status"})
+"""Fields of an object that are compared elsewhere or not at all."""
 CARRIED = frozenset(field.encode_name for field in msgspec.structs.fields(Resource))
 
 
@@ -51,13 +54,16 @@ def differs(desired: Body, live: Resource, manager: str) -> tuple[str, ...]:
 def differences(desired: Body, live: Resource, manager: str) -> Differences:
     """Like `differs`, with what there is at each path."""
     found: Differences = {}
-    want = {name: value for name, value in desired.items() if name not in ("apiVersion", "kind", "status")}
-    want["metadata"] = {name: value for name, value in desired["metadata"].items() if name not in SERVER_SIDE}
+    owned = dict(owned_fields(live, manager))
+    owned_metadata = owned.pop("f:metadata", {})
+    want = {name: value for name, value in desired.items() if name not in BESIDES}
     for name in want.keys() - CARRIED:
         del want[name]
+        owned.pop(f"f:{name}", None)
         found[name] = NOT_CARRIED
-    owned = {name: node for name, node in owned_fields(live, manager).items() if name[2:] not in found}
-    _members("", want, _content(live), owned, found)
+    metadata = _wanted_metadata(desired["metadata"])
+    _members("metadata", metadata, _metadata(live.metadata), owned_metadata, found)
+    _members("", want, {"spec": live.spec, "data": live.data}, owned, found)
     return found
 
 
@@ -81,14 +87,6 @@ def equal(want: object, have: object) -> bool:
     return want == have
 
 
-def _content(live: Resource) -> dict[str, object]:
-    return {
-        "metadata": _metadata(live.metadata),
-        "spec": live.spec,
-        "data": live.data,
-    }
-
-
 def _metadata(metadata: ObjectMeta) -> dict[str, object]:
     return {
         "labels": metadata.labels,
@@ -98,9 +96,19 @@ def _metadata(metadata: ObjectMeta) -> dict[str, object]:
     }
 
 
+def _wanted_metadata(metadata: Body) -> dict[str, object]:
+    wanted = {name: value for name, value in metadata.items() if name not in SERVER_SIDE}
+    if references := wanted.get("ownerReferences"):
+        wanted["ownerReferences"] = [
+            _owner(msgspec.convert(reference, OwnerReference)) for reference in references
+        ]
+    return wanted
+
+
 def _owner(reference: OwnerReference) -> dict[str, object]:
+    """A reference as far as views carry it; whether it blocks a deletion is not compared."""
     built: dict[str, object] = msgspec.to_builtins(reference)
-    return {**built, "blockOwnerDeletion": NOT_CARRIED}
+    return built
 
 
 def _value(path: str, want: object, have: object, owned: Node | None, found: Differences) -> None:
@@ -112,7 +120,7 @@ def _value(path: str, want: object, have: object, owned: Node | None, found: Dif
         _members(path, want, have, owned, found)
     elif _is_list(want) and _is_list(have) and owned:
         _items(path, want, have, owned, found)
-    elif not (equal(want, have) or have == NOT_CARRIED):
+    elif not equal(want, have):
         found[path] = have
     elif owned is None:
         found[path] = NOT_OWNED
