@@ -29,6 +29,7 @@ from magicstick.kube.config import ClusterConfig
 from magicstick.kube.discovery import CrdView, Discovery
 from magicstick.kube.informer import InitialList, Tuning
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, ObjectKey
+from magicstick.kube.objects import Resource
 from magicstick.modules.orphans import OrphanReconciler
 from magicstick.modules.reconciler import ModuleReconciler
 from magicstick.runtime.checks import SilentWatches, not_leading, not_synced, stuck_election, stuck_work
@@ -36,7 +37,7 @@ from magicstick.runtime.clock import SleepingClock, SystemClock
 from magicstick.runtime.controller import Controller
 from magicstick.runtime.events import EventRecorder
 from magicstick.runtime.health import Check, LoopLag, Probes, serve_health, serve_metrics
-from magicstick.runtime.lease import Lease, LeaseTimes
+from magicstick.runtime.lease import Lease, LeaseTimes, NoLease
 from magicstick.runtime.metrics import Metrics
 from magicstick.runtime.reads import Reads
 from magicstick.runtime.reconciler import Reconciler
@@ -46,6 +47,8 @@ log = structlog.get_logger(__name__)
 
 USER_AGENT = f"magicstick/{__version__}"
 INITIAL_LISTS = {"auto": InitialList.AUTO, "watchlist": InitialList.STREAM, "list": InitialList.PAGES}
+FLUSH_S = 1.0
+"""Events about the last changes are worth so much of the time in which the process ends."""
 GC_THRESHOLDS = (50_000, 20, 100)
 """Views hold no cycles and most garbage dies by its reference count: looking rarely keeps pauses rare."""
 
@@ -77,19 +80,8 @@ class Manager:
         self.metrics = Metrics()
         self.started = anyio.Event()
         self._bare = self._client(config, user_agent)
-        self.lease = Lease(
-            self._bare,
-            settings.lease_place,
-            self._clock,
-            times=LeaseTimes(
-                settings.lease_duration_seconds,
-                settings.lease_renew_deadline_seconds,
-                settings.lease_retry_seconds,
-            ),
-            on_change=lambda held: self.metrics.leading(settings.lease_name, held=held),
-        )
-        fence = self.lease.fence if settings.leader_election else None
-        self.client = self._client(config, user_agent, fence)
+        self.lease = self._lease()
+        self.client = self._client(config, user_agent, self.lease.fence)
         self._tuning = replace(tuning or Tuning(), initial_list=INITIAL_LISTS[settings.list_mode])
         self.caches = Caches(self.client, tuning=self._tuning, chance=self._chance)
         definitions = self.caches.add(CUSTOM_RESOURCE_DEFINITION, view=CrdView)
@@ -102,19 +94,19 @@ class Manager:
         )
         self.controllers: Sequence[Controller[Any]] = tuple(map(self._controller, self._reconcilers()))
         self._lag = LoopLag(self._clock, self.metrics.loop_lag.set)
-        self.metrics.watch_ages(self._watch_ages)
+        self._observe()
 
     async def run(self) -> None:
         """Everything, until cancelled; the lease is released last."""
         async with self._served(), self._client_session(), anyio.create_task_group() as outer:
             outer.start_soon(self._lag.run)
+            outer.start_soon(self.recorder.run)
             async with self._leading(), anyio.create_task_group() as group:
                 group.start_soon(self.caches.run)
-                group.start_soon(self.recorder.run)
                 group.start_soon(self._sync)
                 await self._work()
 
-    # -- composition ---------------------------------------------------------------------------------
+    # -- composition ----------------------------------------------------------------------------------
 
     def _client(
         self, config: ClusterConfig, user_agent: str, fence: Callable[[], None] | None = None
@@ -125,6 +117,23 @@ class Manager:
             field_manager=OPERATOR,
             fence=fence or (lambda: None),
             observer=self.metrics.requested,
+        )
+
+    def _lease(self) -> Lease | NoLease:
+        settings = self.settings
+        if not settings.leader_election:
+            return NoLease(self._clock)
+        times = LeaseTimes(
+            settings.lease_duration_seconds,
+            settings.lease_renew_deadline_seconds,
+            settings.lease_retry_seconds,
+        )
+        return Lease(
+            self._bare,
+            settings.lease_place,
+            self._clock,
+            times=times,
+            on_change=lambda held: self.metrics.leading(settings.lease_name, held=held),
         )
 
     def _reconcilers(self) -> Iterable[Followed]:
@@ -142,6 +151,7 @@ class Manager:
 
     def _controller(self, reconciler: Followed) -> Controller[Any]:
         declaration = reconciler.declaration
+        workers = self.settings.workers_of(declaration.name)
         controller = Controller(
             reconciler,
             self.caches,
@@ -149,9 +159,10 @@ class Manager:
             clock=self._clock,
             recorder=self.recorder,
             metrics=self.metrics,
-            queue_metrics=self.metrics.queue(declaration.name, declaration.workers),
+            queue_metrics=self.metrics.queue(declaration.name, min(workers, declaration.workers)),
             rng=self._chance,
             drain_s=self.settings.drain_seconds,
+            workers=workers,
         )
         self.metrics.watch_queue(declaration.name, lambda: controller.queue)
         reconciler.follow(controller.wake)
@@ -179,14 +190,13 @@ class Manager:
     @asynccontextmanager
     async def _leading(self) -> AsyncIterator[None]:
         """The lease is taken and kept around the block, and released after it."""
-        if not self.settings.leader_election:
-            yield
-            return
         async with anyio.create_task_group() as group:
             group.start_soon(self.lease.run)
             try:
                 yield
             finally:
+                with anyio.CancelScope(shield=True):
+                    await self.recorder.flush(FLUSH_S)
                 group.cancel_scope.cancel()
 
     async def _sync(self) -> None:
@@ -204,14 +214,12 @@ class Manager:
     async def _work(self) -> None:
         """Run the controllers whenever, and only while, the lease is held."""
         while True:
-            if self.settings.leader_election:
-                await self.lease.wait_held()
+            await self.lease.wait_held()
             async with anyio.create_task_group() as group:
                 for controller in self.controllers:
                     group.start_soon(controller.run)
-                if self.settings.leader_election:
-                    await self.lease.wait_lost()
-                    group.cancel_scope.cancel()
+                await self.lease.wait_lost()
+                group.cancel_scope.cancel()
 
     # -- health --------------------------------------------------------------------------------------
 
@@ -221,13 +229,30 @@ class Manager:
             "loop": self._lag.check,
             "watches": SilentWatches(informers, self._clock, self._tuning.idle_timeout_s),
             "work": stuck_work(lambda: ((each.name, each.queue) for each in self.controllers)),
+            "lease": stuck_election(self.lease, self._clock, self.settings.lease_renew_deadline_seconds),
         }
-        ready: dict[str, Check] = {"caches": not_synced(informers)}
-        if self.settings.leader_election:
-            deadline_s = self.settings.lease_renew_deadline_seconds
-            live["lease"] = stuck_election(self.lease, self._clock, deadline_s)
-            ready["lease"] = not_leading(self.lease)
-        return Probes(live, ready)
+        return Probes(live, {"caches": not_synced(informers), "lease": not_leading(self.lease)})
+
+    def _observe(self) -> None:
+        """Let metrics be read from what is there at the moment they are asked for."""
+        self.metrics.watch_ages(self._watch_ages)
+        self.metrics.watch_informers(
+            lambda: (
+                (str(each.scope), each.counters, each.store.resource_version)
+                for each in self.caches.informers()
+            )
+        )
+        self.metrics.watch_resources(
+            lambda: {
+                each.declaration.primary.kind: self._primaries(each)
+                for each in self.controllers
+                if each.declaration.owns_status is not False
+            }
+        )
+
+    def _primaries(self, controller: Controller[Any]) -> Iterable[Resource]:
+        declaration = controller.declaration
+        return self.caches.store(declaration.primary, declaration.namespace).list()
 
     def _watch_ages(self) -> Iterable[tuple[str, float]]:
         for informer in self.caches.informers():

@@ -144,6 +144,7 @@ def _declare(site: Site, key: ObjectKey, resync_s: float) -> Declaration:
         name="appliance",
         primary=APPLIANCE,
         namespace=site.appliance_namespace,
+        owns_status=True,
         writes=frozenset({MODULE_ACTIVATION}),
         workers=1,
         coalesce_s=COALESCE_S,

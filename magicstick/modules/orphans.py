@@ -144,6 +144,7 @@ def _declare(
         name="orphans",
         primary=KUSTOMIZATION,
         namespace=facts.site.flux_namespace,
+        owns_status=False,
         writes=frozenset({KUSTOMIZATION}),
         edges=(
             Edge(

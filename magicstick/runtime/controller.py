@@ -75,8 +75,10 @@ class Controller(Generic[Obs]):
         rng: random.Random | None = None,
         timers: Timers | None = None,
         drain_s: float = DRAIN_S,
+        workers: int | None = None,
     ) -> None:
         self.declaration: Declaration = reconciler.declaration
+        self.workers = min(workers or self.declaration.workers, self.declaration.workers)
         self._clock = clock
         self._rng = rng or random.Random()  # noqa: S311 - jitter needs no secrecy
         self._metrics = metrics or NoReconcileMetrics()
@@ -118,7 +120,7 @@ class Controller(Generic[Obs]):
             for found in self._primary.list():
                 self._wake(found.metadata.key, Priority.URGENT if found.metadata.dying else Priority.LOW)
             async with anyio.create_task_group() as group:
-                for _ in range(self.declaration.workers):
+                for _ in range(self.workers):
                     group.start_soon(self._work)
                 await self._until_cancelled()
         finally:

@@ -81,7 +81,8 @@ class Declaration:
     requeue_s: Mapping[str, float | None]
     writes: frozenset[Kind]
     finalizer: str | None = None
-    workers: int = 16
+    workers: int = 256
+    """The most keys that may be worked on at a time; the settings say how many are."""
     coalesce_s: float = 0.0
     """Shortest time between two passes over one key; the first pass of a burst is immediate."""
     namespace: str = ""
