@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
+# The quick ones first.
+TESTS := tests/unit tests/core tests/devcluster tests/integration tests/e2e
 ARGS ?=
 export PYTHONDONTWRITEBYTECODE := 1
 
@@ -33,12 +35,12 @@ dev: $(STAMP) ## start a real control plane, run the operator on it, show the ap
 	@$(BIN)/python -m hack.dev $(if $(ONCE),--once) $(ARGS)
 
 test: lint ## lint, then all tests, on a real control plane where they need one
-	@$(BIN)/python -m hack.devcluster build
-	@$(PYTEST) tests $(ARGS)
 	@$(BIN)/python -m hack.requirements --closed core,api,modules,deploy
+	@$(BIN)/python -m hack.devcluster build
+	@$(PYTEST) $(TESTS) $(ARGS)
 
 test-unit: $(STAMP) ## the tests that need no cluster (under a minute)
-	@$(PYTEST) tests -m "not cluster" $(ARGS)
+	@$(PYTEST) $(TESTS) -m "not cluster" $(ARGS)
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff format --check .
