@@ -274,11 +274,12 @@ class Lease:
 class NoLease:
     """Stands in for the lease where leader election is off: the fence is always open."""
 
-    holder = ""
     held = True
 
     def __init__(self, clock: SleepingClock) -> None:
         self._clock = clock
+        self.holder = identity()
+        """Events name it as well, and the server takes none without."""
 
     @property
     def last_attempt(self) -> float:
