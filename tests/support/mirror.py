@@ -5,13 +5,14 @@ It reads through a client of its own, which shares nothing with the operator's i
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import aiohttp
-import msgspec
 
 from hack.bare import BareClient
+from magicstick.kube.wire import shallow
 
 Object = Mapping[str, Any]
 DEADLINE_S = 30.0
@@ -72,14 +73,14 @@ class Mirror:
             await asyncio.sleep(0.05)  # the server is away, or the kind is; nothing tells when it is back
 
     async def _list_and_watch(self, path: str) -> None:
-        listing = await self._client.get(path)
+        listing = _decoded(await self._client.send("GET", path))
         async with self._changed:
             self._objects[path] = {item["metadata"]["name"]: item for item in listing["items"]}
             self._listed[path].set()
             self._changed.notify_all()
         version = listing["metadata"]["resourceVersion"]
         async for line in self._client.stream(f"{path}?watch=1&resourceVersion={version}"):
-            event = msgspec.json.decode(line)
+            event = _decoded(line)
             if event["type"] == "ERROR":
                 return
             async with self._changed:
@@ -92,6 +93,13 @@ class Mirror:
             self._objects[path].pop(obj["metadata"]["name"], None)
         else:
             self._objects[path][obj["metadata"]["name"]] = obj
+
+
+def _decoded(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        return json.loads(shallow(text))  # a test put in an object that is nested very deep
 
 
 def _summary(obj: Object) -> str:
