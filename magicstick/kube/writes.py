@@ -80,7 +80,7 @@ class HotWrites:
         """Note one write; the number of writes in the window when that first exceeds the limit, else 0."""
         self._sweep(now)
         burst = self._bursts.get(place)
-        if burst is None or burst.desired != desired or burst.times[-1] < now - self._window_s:
+        if burst is None or burst.desired != desired:
             burst = self._bursts[place] = _Burst(desired)
         burst.times.append(now)
         while burst.times[0] < now - self._window_s:

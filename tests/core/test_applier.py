@@ -266,6 +266,22 @@ async def test_a_rewritten_spelling_hides_no_other_difference(there: Resource, w
     assert bench.verbs == ["apply", "apply"]
 
 
+async def test_the_order_of_fields_is_no_difference_in_what_is_wanted() -> None:
+    bench = Bench(ours(5, {"cpu": "1", "size": 2}))
+    bench.answers(ours(5, {"cpu": "1", "size": 2}))
+    await bench.applier.apply(WIDGET, desired({"cpu": "1000m", "size": 2}))
+    await bench.applier.apply(WIDGET, desired({"size": 2, "cpu": "1000m"}))
+    assert bench.verbs == ["apply"]
+
+
+async def test_a_spelling_that_the_server_keeps_is_not_remembered() -> None:
+    bench = Bench(ours(5, {"cpu": "1"}))
+    bench.answers(ours(5, {"cpu": "1"}), ours(6, {"cpu": "2"}))
+    await bench.applier.apply(WIDGET, desired({"cpu": "1000m"}))
+    await bench.applier.apply(WIDGET, desired({"cpu": "2"}))
+    assert len(bench.applier._rewritten) == 0
+
+
 async def test_a_spelling_is_forgotten_with_its_object() -> None:
     bench = Bench(ours(5, {"cpu": "1"}))
     bench.answers(ours(5, {"cpu": "1"}), None)
@@ -347,6 +363,13 @@ async def test_the_deletion_of_an_object_leaves_its_successor_in_the_caches() ->
     assert bench.cluster.cache[A].metadata.uid == "successor"
 
 
+async def test_a_successor_that_is_dying_says_nothing_of_the_object_to_delete() -> None:
+    bench = Bench(ours(5, {}, uid="successor", dying=True, finalizers=["example.com/hold"]))
+    bench.answers(NotFound("gone"))
+    await bench.applier.delete(WIDGET, A, "uid-a")
+    assert bench.verbs == ["delete"]
+
+
 @pytest.mark.parametrize("error", [KindNotServed("no such kind"), Conflict("try again")])
 async def test_a_deletion_that_says_nothing_of_the_object_is_an_error(error: ApiError) -> None:
     bench = Bench(ours(5, {}))
@@ -397,6 +420,14 @@ async def test_the_last_finalizer_takes_a_dying_object_with_it() -> None:
     bench.answers(ours(6, {}, dying=True))
     assert await bench.applier.remove_finalizer(WIDGET, live, "ours")
     assert bench.cluster.cache == {}
+
+
+async def test_a_living_object_outlives_its_last_finalizer() -> None:
+    live = ours(5, {}, finalizers=["ours"])
+    bench = Bench(live)
+    bench.answers(ours(6, {}))
+    assert await bench.applier.remove_finalizer(WIDGET, live, "ours")
+    assert bench.cluster.cache[A].metadata.resource_version == "6"
 
 
 async def test_a_finalizer_that_is_not_there_needs_no_removal() -> None:
