@@ -1,7 +1,7 @@
 """The reconciler of modules: what it watches, and what it sees of one activation."""
 
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from magicstick.api import labels
 from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
@@ -127,45 +127,48 @@ def _generated(activation: Resource, module: str, facts: ModuleFacts) -> tuple[R
 
 
 def _declare(site: Site, wakes: Wakes, resync_s: float) -> Declaration:
-    flux, home = site.flux_namespace, site.appliance_namespace
     return Declaration(
         name="modules",
         primary=MODULE_ACTIVATION,
-        namespace=home,
+        namespace=site.appliance_namespace,
         finalizer=labels.MODULE_FINALIZER,
         writes=frozenset({KUSTOMIZATION, MODULE_ACTIVATION}),
-        edges=(
-            Edge(
-                MODULE_ACTIVATION,
-                wakes.by_activation,
-                "whether required modules are wanted, and which activation speaks for a module",
-                identity_changed,
-                namespace=home,
-            ),
-            Edge(
-                KUSTOMIZATION,
-                wakes.by_kustomization,
-                "what Flux says of the module, and of those it requires",
-                namespace=flux,
-            ),
-            Edge(
-                APPLIANCE,
-                wakes.by_appliance,
-                "where Flux takes the module from",
-                wakes.source_changed,
-                namespace=home,
-            ),
-            Edge(
-                CUSTOM_RESOURCE_DEFINITION,
-                wakes.by_definition,
-                "whether a module that promises definitions has brought them",
-                establishment_changed,
-            ),
-        ),
+        edges=_edges(site, wakes),
         requeue_s={
             **dict.fromkeys(ModulePhase, resync_s),
             Outcome.HELD: resync_s,
             Outcome.NOT_OURS: None,
             Outcome.RELEASED: None,
         },
+    )
+
+
+def _edges(site: Site, wakes: Wakes) -> tuple[Edge[Any], ...]:
+    return (
+        Edge(
+            MODULE_ACTIVATION,
+            wakes.by_activation,
+            "whether required modules are wanted, and which activation speaks for a module",
+            identity_changed,
+            namespace=site.appliance_namespace,
+        ),
+        Edge(
+            KUSTOMIZATION,
+            wakes.by_kustomization,
+            "what Flux says of the module, and of those it requires",
+            namespace=site.flux_namespace,
+        ),
+        Edge(
+            APPLIANCE,
+            wakes.by_appliance,
+            "where Flux takes the module from",
+            wakes.source_changed,
+            namespace=site.appliance_namespace,
+        ),
+        Edge(
+            CUSTOM_RESOURCE_DEFINITION,
+            wakes.by_definition,
+            "whether a module that promises definitions has brought them",
+            establishment_changed,
+        ),
     )

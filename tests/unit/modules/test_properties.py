@@ -243,7 +243,7 @@ def start(wishes: list[Resource], verdicts: Mapping[str, str], key: str) -> Worl
 
 async def story(there: World, seed: int) -> dict[str, Any]:
     """Everything comes to rest, a user changes their mind, everything comes to rest again."""
-    chance = random.Random(seed)  # noqa: S311 - an order to act in
+    chance = random.Random(seed)
 
     def shuffled(turns: list[str]) -> list[str]:
         return chance.sample(turns, len(turns))
@@ -282,7 +282,7 @@ def test_once_every_activation_is_deleted_nothing_of_ours_is_left(
 
     async def leave() -> None:
         await there.settle()
-        chance = random.Random(seed)  # noqa: S311 - an order to act in
+        chance = random.Random(seed)
         for each in there.reads.stores[MODULE_ACTIVATION].list():
             there.edit(each.metadata.name, enabled=False)
         for each in there.reads.stores[MODULE_ACTIVATION].list():
