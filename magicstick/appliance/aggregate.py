@@ -55,14 +55,17 @@ class Entries:
 
     @property
     def fields(self) -> Fields:
-        """The maps of the status; maps of kinds that have no entry are left out."""
+        """The maps of the status; those without an entry are left out.
+
+        The server takes an apply of an empty map, where ours had entries before, for one of null.
+        """
         maps: dict[str, Mapping[str, Any]] = {
+            "modules": {each.module: each.fields() for each in bounded(self.modules)},
             "instances": by_application(bounded(self.instances)),
             "models": {each.name: each.fields() for each in bounded(self.models)},
             "hardwareOperators": {each.module: each.fields() for each in self.hardware},
         }
-        modules = {each.module: each.fields() for each in bounded(self.modules)}
-        return {"modules": modules, **{name: entries for name, entries in maps.items() if entries}}
+        return {name: entries for name, entries in maps.items() if entries}
 
 
 def appliance_status(

@@ -9,7 +9,7 @@ import structlog
 from magicstick.api.kinds import APPLIANCE, MODULE_ACTIVATION
 from magicstick.appliance.aggregate import Entries
 from magicstick.appliance.decide import ApplianceObservation, decide, report
-from magicstick.appliance.entries import ModuleEntry
+from magicstick.appliance.entries import ModuleEntry, entry_key
 from magicstick.appliance.seeding import Seeding, seeding
 from magicstick.appliance.status import Outcome, Phase
 from magicstick.catalogs.loader import Problem
@@ -99,7 +99,7 @@ class ApplianceReconciler:
         now: datetime,  # noqa: ARG002 - no clock here
     ) -> Plan:
         """A default module that cannot be made does not keep the status from telling of the others."""
-        log.warning("a default module cannot be activated", error=error.message)
+        log.warning("a write for the Appliance was refused", error=error.message)
         return report(observation)
 
     def _tell_unknown(self, wanted: Seeding) -> None:
@@ -119,7 +119,7 @@ def module_entries(facts: ModuleFacts) -> Iterator[ModuleEntry]:
     for module in sorted(grouped):
         speaker = first_of(module, grouped[module])
         if speaker is not None:
-            yield module_entry(module, speaker)
+            yield module_entry(entry_key(module), speaker)
 
 
 def module_entry(module: str, activation: Resource) -> ModuleEntry:

@@ -245,6 +245,21 @@ async def test_e10_e11_row_6_static_and_unknown_modules_have_no_activation(contr
         assert activations(world) == {"alpha"}
 
 
+async def test_an_appliance_whose_last_module_went_is_ready(control_plane: DevCluster) -> None:
+    async with scene(control_plane) as world:
+        await world.appliance({"alpha": True})
+        await world.until_phase("alpha", "Ready")
+        await until_seeded(world, "alpha")
+        await world.activate("alpha", enabled=False)
+        await world.until_phase("alpha", "Disabled")
+        await world.delete(world.activations, "alpha")
+
+        await world.mirror.until(
+            "no module is told of", lambda: "modules" not in appliance(world).get("status", {"modules": {}})
+        )
+        assert appliance(world)["status"]["phase"] == "Ready"
+
+
 async def test_an_entry_that_is_switched_off_removes_nothing(control_plane: DevCluster) -> None:
     async with scene(control_plane) as world:
         await world.appliance({"alpha": True})
