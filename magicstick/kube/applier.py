@@ -39,7 +39,8 @@ OnHotWrites = Callable[[Kind, ObjectKey, int], None]
 """Told (kind, key, writes in the last minute) once per burst of writes without a new intention."""
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
-UID_PRECONDITION = "UID in precondition"
+UID_PRECONDITION = ("UID in precondition", "UID in the precondition")
+"""How the server words, depending on the kind, that an object was replaced."""
 
 log = structlog.get_logger(__name__)
 
@@ -179,7 +180,7 @@ class Applier:
             self._gone(kind, key, uid, error)
             return False
         except Conflict as conflict:
-            if UID_PRECONDITION not in conflict.message:
+            if not any(wording in conflict.message for wording in UID_PRECONDITION):
                 raise
             self._forget(kind, key, uid)
             return False

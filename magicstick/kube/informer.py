@@ -11,7 +11,8 @@ and its one connection at a time in one of three phases:
 
     list ──► watch ──► (ended, broken, silent) ──► watch from the last resourceVersion
       ▲                      │
-      └── version expired ◄──┘            any failure: the same phase again, after a back-off
+      └── version expired ◄──┘            any failure: the same phase again, after a back-off and,
+          or history lost                 before resuming, a read of one object as a proof
 
 Where the server can, list and watch are one stream (WatchList): the objects arrive as events, one at
 a time, up to a bookmark that says the list is complete. A server that refuses is asked for pages.
@@ -95,7 +96,7 @@ class Tuning:
     first_grace_s: float = 10.0
     """The same for a kind that was never synced: there is no content to go on with."""
     heal_after_s: float = 2.0
-    """A resumed watch of a FAILING kind that lives for so long, after a successful read, has healed."""
+    """A watch that is resumed after a failure and a successful read, and lives for so long, has healed."""
 
 
 @dataclass(slots=True)
@@ -241,7 +242,7 @@ class Informer(Generic[V]):
     async def _connect(self) -> None:
         if self._must_list and self._by_pages:
             await self._list_pages()
-        if self._must_list or self._state is not InformerState.FAILING:
+        if self._must_list or self._failing_since is None:
             await self._watch()
             return
         await self._probe()
@@ -262,9 +263,15 @@ class Informer(Generic[V]):
         self._complete(relist, int(version))
 
     async def _probe(self) -> None:
-        """Read one object: a watch that is silent at first does not tell whether it works."""
+        """After a failure, see that the server answers and is as far as it was, before resuming.
+
+        A resumed watch is silent at first, which tells nothing; and it stays silent where the server
+        lost its history, since it waits for versions beyond the one that it was given.
+        """
         async with self._pages(1) as pages:
-            async for _ in pages:
+            async for page in pages:
+                if int(page.resource_version) < self.store.resource_version:
+                    raise Gone(f"the server is back at version {page.resource_version}")
                 return
 
     async def _watch(self) -> None:

@@ -55,6 +55,9 @@ class Watched:
     def versions(self) -> dict[str, str]:
         return {entry.metadata.name: entry.metadata.resource_version for entry in self.store.list()}
 
+    async def reaches(self, version: int) -> None:
+        await eventually(lambda: self.store.resource_version == version)
+
     async def until(self, state: InformerState) -> None:
         await eventually(lambda: self.informer.state is state)
 
@@ -81,12 +84,13 @@ Start = Callable[..., Watched]
 
 
 async def synced(server: ScriptedServer, watched: Watched, *objects: dict[str, Any], version: int) -> Stream:
-    """Answer the streamed list; the stream goes on as the watch."""
+    """Answer the streamed list; the stream goes on as the watch. Single reads tell a later version."""
+    server.answer("GET", PATH, listing([], "1000000"))
     stream = await server.stream(PATH)
     for obj in objects:
         await stream.send("ADDED", obj)
     await stream.bookmark(str(version), initial_events_end=True)
-    await eventually(lambda: watched.store.resource_version == version)
+    await watched.reaches(version)
     return stream
 
 
@@ -121,7 +125,7 @@ async def test_the_stream_of_the_list_goes_on_as_the_watch(server: ScriptedServe
     await stream.send("MODIFIED", widget_body("a", 8))
     await stream.send("ADDED", widget_body("b", 9))
     await stream.send("DELETED", widget_body("a", 10))
-    await eventually(lambda: watched.store.resource_version == 10)
+    await watched.reaches(10)
     assert watched.versions == {"b": "9"}
     assert watched.changes == [("a", None, "5"), ("a", "5", "8"), ("b", None, "9"), ("a", "8", None)]
     assert len(server.requests) == 1
@@ -334,7 +338,7 @@ async def test_breaks_of_a_watch_that_works_in_between_do_not_add_up(
         stream.reset()
         stream = await server.stream(PATH)
         await stream.send("MODIFIED", widget_body("a", version))
-        await eventually(lambda wanted=version: watched.store.resource_version == wanted)
+        await watched.reaches(version)
     assert len(watched.clock.waits) == 10
     assert max(watched.clock.waits) <= 1.6
 
@@ -351,6 +355,22 @@ async def test_a_version_that_the_server_does_not_know_yet_leads_to_a_list(
     server.unscript("WATCH", PATH)
     await synced(server, watched, widget_body("a", 30), version=40)
     assert watched.versions == {"a": "30"}
+
+
+async def test_a_server_that_came_back_with_an_older_state_is_noticed_before_the_watch_is_resumed(
+    server: ScriptedServer, watching: Start
+) -> None:
+    watched = watching()
+    stream = await synced(server, watched, widget_body("a", 50), widget_body("b", 60), version=70)
+    server.answer("GET", PATH, listing([widget_body("a", 30)], "42"))
+    stream.reset()
+    again = await server.stream(PATH)
+    assert "resourceVersion" not in again.request.query
+    await again.send("ADDED", widget_body("a", 30))
+    await again.bookmark("42", initial_events_end=True)
+    await watched.reaches(42)
+    assert watched.versions == {"a": "30"}
+    assert watched.changes[-2:] == [("a", "50", "30"), ("b", "60", None)]
 
 
 async def test_a_watch_that_goes_back_leads_to_a_list_that_replaces_everything(
@@ -477,11 +497,11 @@ async def test_a_kind_that_failed_has_not_healed_while_reads_fail(
     watched = watching(Tuning(heal_after_s=0.001))
     stream = await synced(server, watched, widget_body("a", 5), version=7)
     server.answer("WATCH", PATH, status(403, "Forbidden", "no"))
-    server.answer("GET", PATH, status(503, "ServiceUnavailable", "down"))
     watched.clock.hold()
     stream.reset()
     await watched.clock.step()
     assert watched.informer.state is InformerState.FAILING
+    server.answer("GET", PATH, status(503, "ServiceUnavailable", "down"))
     server.unscript("WATCH", PATH)
     for _ in range(3):
         await watched.clock.step()
@@ -518,7 +538,7 @@ async def test_an_outage_that_is_over_does_not_count_in_the_next_one(
     assert watched.informer.counters.failures == 1
     if sign == "event":
         await stream.bookmark("8")
-        await eventually(lambda: watched.store.resource_version == 8)
+        await watched.reaches(8)
     else:
         watched.clock.now += 300
         await stream.end()
