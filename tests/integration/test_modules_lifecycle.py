@@ -152,12 +152,14 @@ async def test_e12_row_13_a_size_may_be_given_in_several_ways(control_plane: Dev
             (None, None),
         ):
             await world.activate("gamma", parameters={"storage": given})
-            await world.mirror.until(
-                f"{given} becomes {variables}",
-                lambda expected=variables: (
-                    world.phase("gamma") == "Ready" and substitute(world, "app-gamma") == expected
-                ),
-            )
+            await until_substituted(world, "gamma", variables)
+
+
+async def until_substituted(world: World, module: str, variables: dict[str, str] | None) -> None:
+    await world.mirror.until(
+        f"{module} is Ready with {variables}",
+        lambda: world.phase(module) == "Ready" and substitute(world, f"app-{module}") == variables,
+    )
 
 
 async def test_e13_row_14_without_settings_substitution_only_parameters_are_substituted(

@@ -37,10 +37,10 @@ FAILED: Final[Verdict] = ("False", "ReconciliationFailed", "the Deployment is no
 
 
 @contextlib.asynccontextmanager
-async def scene(cluster: DevCluster, **settings: object) -> AsyncIterator[World]:
-    """A furnished corner in which Flux and the operator run; see the module. `settings` are its flags."""
+async def scene(cluster: DevCluster) -> AsyncIterator[World]:
+    """A furnished corner in which Flux and the operator run; see the module."""
     mark = cluster.audit_mark()
-    async with corner(cluster) as world, operator(world, **settings):
+    async with corner(cluster) as world, operator(world):
         yield world
         await assert_settled(world)
     assert_honest_writes(world.operator_writes(mark))
