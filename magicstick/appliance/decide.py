@@ -48,4 +48,4 @@ def report(o: ApplianceObservation, steps: tuple[Create, ...] = ()) -> Plan:
         o.problems,
         catalogs_usable=o.catalogs_usable,
     )
-    return Plan(status["phase"], steps, status=status)
+    return Plan(status["phase"], steps, status=status, independent=True)

@@ -57,12 +57,14 @@ class Plan:
     `conditions[].lastTransitionTime` where the status of a condition did not change (the writer
     fills it in); None writes no status. Steps are carried out in order, up to the first that fails. If
     any of them wrote, the decision is asked again and only the status of a plan that has nothing left
-    to write counts: a plan only ever speaks of the next steps, not of all.
+    to write counts: a plan only ever speaks of the next steps, not of all. `independent` steps are all
+    tried; the first failure among them counts afterwards.
     """
 
     outcome: str
     steps: tuple[Step, ...] = ()
     finalizer: Finalizer = Finalizer.KEEP
     status: Mapping[str, Any] | None = None
+    independent: bool = False
     log: Mapping[str, Any] = field(default_factory=dict)
     """Extra fields for the one log line that is written when phase or reason changes."""

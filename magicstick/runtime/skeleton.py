@@ -170,17 +170,27 @@ class Skeleton(Generic[Obs]):
         """The finalizer, or else the steps in order. Whether anything was written."""
         if plan.finalizer is Finalizer.ADD and await self._add_finalizer(key):
             return True
-        wrote = False
+        wrote, failure = False, None
         for step in plan.steps:
             try:
-                async with self._drain.write():
-                    wrote = await self._step(step) or wrote
-            except (Conflict, NotFound):
-                await self._refresh(step.kind, _key_of(step))
-                raise
+                wrote = await self._step(step) or wrote
+            except ApiError as error:
+                if not plan.independent:
+                    raise
+                failure = failure or error
+        if failure is not None:
+            raise failure
         return wrote
 
     async def _step(self, step: Step) -> bool:
+        try:
+            async with self._drain.write():
+                return await self._write(step)
+        except (Conflict, NotFound):
+            await self._refresh(step.kind, _key_of(step))
+            raise
+
+    async def _write(self, step: Step) -> bool:
         match step:
             case Apply(kind, body):
                 return await self._hands.apply(kind, body)

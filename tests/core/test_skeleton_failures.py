@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -303,3 +304,51 @@ async def test_a_change_of_phase_or_reason_is_one_line_with_the_plan_s_fields(be
         ("state changed", "default/one", "Waiting"),
     ]
     assert lines[1]["for"] == 3
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [None, "x", 5, {"type": "Ready"}, [None], [1], [{"type": ["Ready"]}], [{"type": "Ready", "status": {}}]],
+    ids=str,
+)
+async def test_conditions_that_no_schema_allows_are_replaced(
+    bench: SkeletonBench, conditions: object
+) -> None:
+    bench.hands.put(WIDGET, msgspec.structs.replace(bench.widget, status={"conditions": conditions}))
+    assert not (await bench.reconcile()).backoff
+    assert bench.condition("Ready")["status"] == "True"
+
+
+async def test_a_fault_that_cannot_be_told_on_the_object_ends_no_worker(bench: SkeletonBench) -> None:
+    async def refuse(*_: object) -> bool:
+        raise RuntimeError("not even that")
+
+    bench.reconciler.decide_with = raising(ValueError("a fault"))
+    bench.hands.apply_status = refuse  # type: ignore[method-assign] # a fault in what tells of faults
+    with capture_logs() as logs:
+        assert await bench.reconcile() == Result("InternalError", backoff=True)
+    assert [entry["event"] for entry in logs] == [
+        "reconcile failed",
+        "the fault cannot be told on the object",
+    ]
+
+
+def two_gadgets(*, independent: bool) -> Plan:
+    steps = (Apply(GADGET, gadget_body("one")), Apply(GADGET, gadget_body("two")))
+    return Plan("Waiting", steps, independent=independent)
+
+
+async def test_independent_steps_are_all_tried_and_the_failure_still_counts(bench: SkeletonBench) -> None:
+    bench.reconciler.decide_with = lambda _: two_gadgets(independent=True)
+    bench.hands.faults.append(Fault("apply", GADGET, Invalid("the first is refused")))
+    result = await bench.reconcile()
+    assert result.refused
+    assert bench.hands.live(GADGET, ObjectKey("default", "one")) is None
+    assert bench.hands.live(GADGET, ObjectKey("default", "two")) is not None
+
+
+async def test_other_steps_end_with_the_first_failure(bench: SkeletonBench) -> None:
+    bench.reconciler.decide_with = lambda _: two_gadgets(independent=False)
+    bench.hands.faults.append(Fault("apply", GADGET, Invalid("the first is refused")))
+    assert (await bench.reconcile()).refused
+    assert bench.hands.live(GADGET, ObjectKey("default", "two")) is None
