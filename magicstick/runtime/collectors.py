@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from magicstick.kube.objects import Resource
-from magicstick.runtime.conditions import READY, find
+from magicstick.runtime.conditions import READY, conditions_of, find
 from magicstick.runtime.queue import Priority
 
 MOST_OBJECTS: Final = 2000
@@ -145,8 +145,8 @@ class Resources(Collector):
             number.add_metric([kind], len(listed))
             for obj in listed if len(listed) <= MOST_OBJECTS else ():
                 place = [kind, obj.metadata.namespace, obj.metadata.name]
-                condition = find(obj.status.get("conditions", ()), READY) or {}
+                condition = find(conditions_of(obj.status), READY) or {}
                 phase, reason = obj.status.get("phase", ""), condition.get("reason", "")
                 info.add_metric([*place, str(phase), str(reason)], 1)
-                ready.add_metric(place, {"True": 1, "False": 0}.get(condition.get("status", ""), -1))
+                ready.add_metric(place, {"True": 1, "False": 0}.get(str(condition.get("status")), -1))
         yield from (number, info, ready)

@@ -59,6 +59,16 @@ def summarise(
     return conditions
 
 
+def conditions_of(status: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The conditions of a stored status; whatever else stands in their place is left out.
+
+    The server also holds objects that were stored before the schema said what a condition is.
+    """
+    stored = status.get("conditions")
+    entries = stored if isinstance(stored, list | tuple) else ()
+    return tuple(each for each in entries if isinstance(each, Mapping) and isinstance(each.get("type"), str))
+
+
 def find(conditions: Iterable[Mapping[str, Any]], type_: str) -> Mapping[str, Any] | None:
     """The first condition of a type."""
     return next((entry for entry in conditions if entry.get("type") == type_), None)
@@ -81,7 +91,7 @@ def merge_conditions(
     """`new` with transition times: kept while the status stays the same, `now` otherwise.
 
     The order is that of `new`; what only `old` has is dropped, and so are `Reconciling` and `Stalled`
-    that are not True.
+    that are not True. A stored time that is none is not kept: the server would refuse it.
     """
     before = {entry.get("type"): entry for entry in old}
     merged = []
@@ -90,8 +100,15 @@ def merge_conditions(
             continue
         known = before.get(entry["type"], {})
         kept = known.get("lastTransitionTime") if known.get("status") == entry["status"] else None
-        merged.append({**entry, "lastTransitionTime": kept or timestamp(now)})
+        merged.append({**entry, "lastTransitionTime": kept if _is_time(kept) else timestamp(now)})
     return merged
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def check_conditions(obj: Mapping[str, Any]) -> list[str]:

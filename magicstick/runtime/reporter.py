@@ -11,7 +11,7 @@ from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.kube.store import Store
 from magicstick.runtime.clock import Clock
-from magicstick.runtime.conditions import ABNORMAL, READY, RECONCILING, find, summarise
+from magicstick.runtime.conditions import ABNORMAL, READY, RECONCILING, conditions_of, find, summarise
 from magicstick.runtime.hands import Drain, Hands
 from magicstick.runtime.plan import Plan
 from magicstick.runtime.reconciler import Declaration
@@ -86,7 +86,7 @@ class Reporter:
             self._tell(live, status, more)
 
     def _tell(self, before: Resource, status: Mapping[str, Any], more: Mapping[str, Any]) -> None:
-        old = find(before.status.get("conditions", ()), READY) or {}
+        old = find(conditions_of(before.status), READY) or {}
         new = find(status.get("conditions", ()), READY) or {}
         reason, message = str(new.get("reason", "")), str(new.get("message", ""))
         if (old.get("reason", ""), before.status.get("phase")) == (reason, status.get("phase")):
@@ -112,13 +112,21 @@ class Reporter:
             self._log.warning("request failed", **fields)
 
     async def broken(self, key: ObjectKey, error: Exception) -> None:
-        """Log a fault of the operator on this object with its traceback, and say so on the object."""
+        """Log a fault of the operator on this object with its traceback, and say so on the object.
+
+        Raises nothing: what made the decision fail may make the report fail as well, and the worker
+        has other objects to look at.
+        """
         frames = tuple((frame.f_code, line) for frame, line in walk_tb(error.__traceback__))
         if self._is_news(key, (type(error), frames)):
             self._log.error("reconcile failed", key=str(key), exc_info=error)
         live = self._store.get(key)
-        if live is not None and self._declaration.tells_faults:
+        if live is None or not self._declaration.tells_faults:
+            return
+        try:
             await self.try_report(key, Plan(INTERNAL_ERROR, status=_broken_status(live, error)))
+        except Exception:
+            self._log.exception("the fault cannot be told on the object", key=str(key))
 
     def unsettled(self, key: ObjectKey, rounds: int) -> None:
         """Log that a decision wanted something new after each of so many rounds of writes."""
@@ -143,7 +151,5 @@ def _broken_status(live: Resource, error: Exception) -> dict[str, Any]:
     generation = live.metadata.generation
     message = f"the operator failed on this object ({type(error).__name__}); its log has the details"
     summary = summarise("False", INTERNAL_ERROR, message, generation, stalled=True)
-    kept = [
-        entry for entry in live.status.get("conditions", ()) if entry.get("type") not in {READY, *ABNORMAL}
-    ]
+    kept = [entry for entry in conditions_of(live.status) if entry["type"] not in {READY, *ABNORMAL}]
     return {**live.status, "observedGeneration": generation, "conditions": [*summary, *kept]}

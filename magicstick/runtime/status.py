@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from magicstick.runtime.conditions import merge_conditions
+from magicstick.runtime.conditions import conditions_of, merge_conditions
 
 Status = Mapping[str, Any]
 
@@ -16,7 +16,7 @@ def merge_status(old: Status, new: Status, now: datetime) -> dict[str, Any]:
     """
     merged = dict(new)
     if "conditions" in new:
-        merged["conditions"] = merge_conditions(old.get("conditions", ()), new["conditions"], now)
+        merged["conditions"] = merge_conditions(conditions_of(old), new["conditions"], now)
     return merged
 
 

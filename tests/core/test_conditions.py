@@ -261,3 +261,10 @@ def test_summaries_of_what_is_not_ready_and_ready_always_pass_the_oracle(
     summary = summarise(ready, "Reason", message, generation, reconciling=waits)
     merged = merge_conditions([], summary, now)
     assert check_conditions(obj(merged, generation=generation, observed=generation)) == []
+
+
+@pytest.mark.parametrize("stored", ["yesterday", "", 5, None, ["2026-01-02T03:04:05Z"], "2026-01-02"])
+def test_a_stored_time_that_is_none_is_not_kept(stored: object) -> None:
+    new = condition("Ready", "True", "Fine", "", 1)
+    merged = merge_conditions([{**new, "lastTransitionTime": stored}], [new], NOW)
+    assert merged[0]["lastTransitionTime"] == timestamp(NOW)
