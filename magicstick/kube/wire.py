@@ -62,7 +62,11 @@ class _EventType(msgspec.Struct, frozen=True):
     type: str
 
 
-encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
+_NOT_YAML = re.compile(
+    # DEL and C1 controls, line and paragraph separator, byte order mark, U+FFFE and U+FFFF, in UTF-8
+    rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]"
+)
 _error_event = msgspec.json.Decoder(_ErrorEvent)
 _metadata_event = msgspec.json.Decoder(WatchEvent[MetadataOnly])
 _event_type = msgspec.json.Decoder(_EventType)
@@ -75,6 +79,18 @@ def decoder_of(type_: type[T]) -> msgspec.json.Decoder[T]:
     if found is None:
         found = _decoders[type_] = msgspec.json.Decoder(type_)
     return found
+
+
+def encode(body: object) -> bytes:
+    """A body as JSON that is YAML as well, since the server reads an apply as YAML.
+
+    YAML refuses some characters that JSON allows, or takes them for line breaks; escaped, both read them
+    alike.
+    """
+    text = _encode(body)
+    if text.isascii() and b"\x7f" not in text:  # nearly always, and told in no time
+        return text
+    return _NOT_YAML.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), text)
 
 
 def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
