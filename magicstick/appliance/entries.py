@@ -8,12 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from magicstick.api.names import label_value
 from magicstick.runtime.conditions import cut
 
 ENTRY_LIMIT: Final = 1000
 """Most entries of one map: with cut messages, a whole status stays far below the store's 1.5 MiB."""
 
 ENTRY_MESSAGE_LIMIT: Final = 256
+
+KEY_LIMIT: Final = 253
+"""Longest key of a map as it is, the longest that a name may be. The server reads no key above 1024."""
 
 HEALTHY: Final = frozenset({"Ready", "Suspended", "Disabled"})
 """Phases of modules and instances that nobody has to wait for."""
@@ -146,9 +150,14 @@ def bounded(entries: Sequence[E], limit: int = ENTRY_LIMIT) -> Sequence[E]:
     return sorted(entries, key=lambda entry: entry.healthy)[:limit]
 
 
+def entry_key(text: str) -> str:
+    """What stands for a user's text as the key of an entry: itself, or its beginning and a hash."""
+    return text if len(text) <= KEY_LIMIT else label_value(text)
+
+
 def by_application(entries: Iterable[InstanceEntry]) -> dict[str, dict[str, Fields]]:
     """Instances as the two-level map of the status; without an application, under `unknown`."""
     grouped: dict[str, dict[str, Fields]] = {}
     for entry in entries:
-        grouped.setdefault(entry.application or "unknown", {})[entry.name] = entry.fields()
+        grouped.setdefault(entry_key(entry.application or "unknown"), {})[entry.name] = entry.fields()
     return grouped

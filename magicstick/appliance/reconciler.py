@@ -165,7 +165,11 @@ def _told_apart(old: View | None, new: View | None) -> bool:
     """Whether an activation looks different in the status of the Appliance."""
     if not (isinstance(old, Resource) and isinstance(new, Resource)):
         return True
-    return old.spec != new.spec or old.metadata.dying != new.metadata.dying or _line(old) != _line(new)
+    return (
+        old.metadata.generation != new.metadata.generation
+        or old.metadata.dying != new.metadata.dying
+        or _line(old) != _line(new)
+    )
 
 
 def _line(activation: Resource) -> ModuleEntry:
