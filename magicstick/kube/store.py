@@ -234,7 +234,7 @@ class Relist(Generic[V]):
             self._entries.put(key, obj)
         elif listed < version(entry):
             self._held[key] = obj
-        elif obj != entry:
+        elif not _same(obj, entry):
             # The same version with other content: the kind's schema changed, or a history was lost.
             self._entries.put(key, obj)
 
@@ -261,6 +261,14 @@ class Relist(Generic[V]):
             if key not in self._named and version(entry) <= outdated:
                 self._entries.remove(key)
         self._entries.settle_withdrawn()
+
+
+def _same(one: V, other: V) -> bool:
+    """Whether two views have the same content; unknown is no: some nest too deep to be compared."""
+    try:
+        return one == other
+    except RecursionError:
+        return False
 
 
 def _remove_seen(entries: Entries[V], ledger: _Ledger, obj: V) -> None:

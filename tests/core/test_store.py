@@ -1,8 +1,10 @@
 """The rules of the store, one by one; `test_store_properties` shows that they hold together."""
 
+import sys
 from collections.abc import Iterable
 from functools import partial
 
+import msgspec
 import pytest
 
 from magicstick.kube.errors import Gone
@@ -438,3 +440,17 @@ def test_an_index_name_stands_for_one_function() -> None:
         store.index("colour", lambda _: ())
     with pytest.raises(KeyError):
         store.by_index("shape", "round")
+
+
+def test_a_list_survives_content_that_nests_too_deep_to_be_compared() -> None:
+    def nested() -> object:
+        value: object = 1
+        for _ in range(sys.getrecursionlimit()):
+            value = {"a": value}
+        return value
+
+    one, again = (msgspec.structs.replace(widget("a", 5), spec={"free": nested()}) for _ in range(2))
+    store, heard = filled(one, version=5)
+    store.replace([again], 6)
+    assert store.get(A) is again
+    assert not heard.take()
