@@ -173,6 +173,7 @@ class Informer(Generic[V]):
         self._clock = clock or SystemClock()
         self._chance = chance or random.Random()  # noqa: S311 # spreads requests, guards no secret
         self._backoff = Backoff(self._clock, self._chance)
+        self._recheck = Backoff(self._clock, self._chance)
         self._state = InformerState.SYNCING
         self._reason = ""
         self._must_list = True
@@ -358,7 +359,7 @@ class Informer(Generic[V]):
             return 0.0
         if isinstance(error, KindNotServed):
             self._enter_absent()
-            return min(self._backoff.next(), self._tuning.recheck_absent_s)
+            return min(self._recheck.next(), self._tuning.recheck_absent_s)
         if _expired(error):
             log.info("the version expired; listing again", scope=str(self.scope), error=str(error))
             self.counters.expired += 1

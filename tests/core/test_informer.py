@@ -610,6 +610,20 @@ async def test_a_kind_that_is_not_served_is_absent_and_found_when_it_comes(
     ]
 
 
+async def test_a_kind_that_was_long_absent_is_tried_again_soon_when_it_comes_with_a_failure(
+    server: ScriptedServer, watching: Start
+) -> None:
+    server.answer("WATCH", PATH, NOT_SERVED)
+    watched = watching()
+    watched.clock.hold()
+    for _ in range(8):
+        await watched.clock.step()
+    server.answer("WATCH", PATH, status(429, "TooManyRequests", "storage is (re)initializing"))
+    await watched.clock.step()
+    assert watched.informer.counters.failures == 1
+    assert watched.clock.waits[-1] <= 1.6
+
+
 async def test_a_kind_that_goes_is_absent_before_its_store_is_empty_and_nobody_hears_of_deletions(
     server: ScriptedServer, watching: Start
 ) -> None:
