@@ -1,4 +1,4 @@
-"""A scripted server and a client of it."""
+"""A scripted server, a client of it, and informers that watch through that client."""
 
 from collections.abc import AsyncIterator
 
@@ -7,6 +7,7 @@ import pytest
 from magicstick.kube.client import Client
 from magicstick.kube.config import ClusterConfig
 from tests.support.apiserver import ScriptedServer
+from tests.support.watched import Start, starting
 
 
 @pytest.fixture
@@ -20,3 +21,9 @@ async def client(server: ScriptedServer) -> AsyncIterator[Client]:
     config = ClusterConfig.plain(server.url, token="sesame")
     async with Client(config, user_agent="magicstick/test", field_manager="magicstick") as client:
         yield client
+
+
+@pytest.fixture
+async def watching(client: Client) -> AsyncIterator[Start]:
+    async with starting(client) as start:
+        yield start
