@@ -1,6 +1,7 @@
 """The parts that plans for modules are made of: reports, and the steps on Kustomizations."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from magicstick.api import labels
 from magicstick.api.kinds import KUSTOMIZATION, MODULE_ACTIVATION
@@ -11,7 +12,11 @@ from magicstick.modules.objects import auto_activation, kustomization, live_vari
 from magicstick.modules.observation import ModuleObservation
 from magicstick.modules.parameters import parameter_problem, substitutions
 from magicstick.modules.status import ModulePhase, Outcome, module_status
+from magicstick.runtime.conditions import cut
 from magicstick.runtime.plan import Apply, Create, Delete, Finalizer, Plan, Step
+
+LOGGED_CHARACTERS: Final = 253
+"""Of what a user calls a module, which may be anything up to a megabyte."""
 
 
 def report(
@@ -24,7 +29,7 @@ def report(
 ) -> Plan:
     """A plan that says what the module's state is."""
     status = module_status(o.generation, phase, reason, message, kustomization_name)
-    return Plan(phase, steps, finalizer(o), status, {"module": o.module})
+    return Plan(phase, steps, finalizer(o), status, log={"module": cut(o.module, LOGGED_CHARACTERS)})
 
 
 def kept(o: ModuleObservation, reason: str, message: str, steps: tuple[Step, ...] = ()) -> Plan:

@@ -125,7 +125,7 @@ class Reporter:
             return
         try:
             await self.try_report(key, Plan(INTERNAL_ERROR, status=_broken_status(live, error)))
-        except Exception:
+        except Exception:  # noqa: BLE001 - as the docstring says; `exception` is a method of a bound logger
             self._log.exception("the fault cannot be told on the object", key=str(key))
 
     def unsettled(self, key: ObjectKey, rounds: int) -> None:

@@ -98,3 +98,10 @@ def test_what_only_a_person_can_end_is_stalled(reason: str) -> None:
 def test_what_comes_by_itself_is_reconciling() -> None:
     plan = decide(seen("top", activation("top")))
     assert [each["type"] for each in (plan.status or {})["conditions"]] == ["Ready", "Reconciling"]
+
+
+@pytest.mark.parametrize(("module", "logged"), [("leaf", "leaf"), ("m" * 200_000, "m" * 252 + "…")])
+def test_the_log_names_the_module_and_steps_depend_on_each_other(module: str, logged: str) -> None:
+    plan = decide(seen("mine", activation("mine", module=module)))
+    assert plan.log == {"module": logged}
+    assert plan.independent is False
