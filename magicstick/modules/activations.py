@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from magicstick.api import labels
-from magicstick.catalogs.modules import BUILT_IN_ALIASES, ModuleCatalog
+from magicstick.catalogs.modules import BUILT_IN_ALIASES, STATIC_KUSTOMIZATIONS, ModuleCatalog
 from magicstick.kube.objects import Resource
 from magicstick.kube.store import Store
 from magicstick.modules.objects import Site
@@ -92,7 +92,10 @@ class Names:
             self._spell(key, *catalog.invalid_aliases.get(key, ()))
         for alias in BUILT_IN_ALIASES:
             self._spell(catalog.canonical(alias), alias)
-        self._by_flux_name = {catalog.flux_name(key): key for key in catalog.modules}
+        self._by_flux_name: dict[str | None, str] = {
+            **{name: key for key, name in STATIC_KUSTOMIZATIONS.items() if key in catalog.invalid},
+            **{catalog.flux_name(key): key for key in catalog.modules},
+        }
         self._by_crd: dict[str, list[str]] = {}
         for key, definition in catalog.modules.items():
             for crd in definition.required_crds if definition.wait_for_ready else ():

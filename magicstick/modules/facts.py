@@ -13,7 +13,7 @@ from typing import Final
 from magicstick.api import labels
 from magicstick.api.appliance import Source
 from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
-from magicstick.catalogs.modules import ModuleCatalog, ModuleDefinition
+from magicstick.catalogs.modules import STATIC_KUSTOMIZATIONS, ModuleCatalog, ModuleDefinition
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import ObjectKey
 from magicstick.kube.objects import Resource
@@ -40,6 +40,7 @@ class Gap(StrEnum):
     """
 
     NOT_IN_CATALOG = "is not in the module catalog"
+    INVALID_ENTRY = "has an invalid entry in the module catalog"
     NO_ACTIVATION = "has no activation"
     NAME_TAKEN = "has no activation, and an object of another module or Appliance has its name"
     DISABLED = "is disabled"
@@ -213,6 +214,8 @@ class ModuleFacts:
         if (why := self.blind()) or not self.flux_served:
             return unknown(f"cannot be judged: {why or 'Kustomizations are not served'}")
         definition = catalog.modules.get(module)
+        if module in catalog.invalid:
+            return self._installed_before(module)
         if definition is None:
             return not_ready(Gap.NOT_IN_CATALOG)
         gap = None if definition.static else self._activation_gap(module)
@@ -236,6 +239,31 @@ class ModuleFacts:
         names = self.names
         spellings = {module.casefold()} if names is None else names.spellings(module)
         return [each for text in spellings for each in store.by_index(MODULE_INDEX, text)]
+
+    def flux_name(self, module: str) -> str | None:
+        """The Kustomization whose readiness is the module's; of an invalid entry, what there is of it."""
+        catalog = self.catalog
+        if catalog is None or module not in catalog.invalid:
+            return None if catalog is None else catalog.flux_name(module)
+        standing = STATIC_KUSTOMIZATIONS.get(module)
+        return standing or next((each.metadata.name for each in self.generated(module)), None)
+
+    def _installed_before(self, module: str) -> Readiness:
+        """The readiness of a module whose entry is invalid now: what it was, for those that need it.
+
+        A malformed entry costs only that entry: nobody is suspended while the module itself runs on
+        (spec: magicstick-api §3).
+        """
+        static = module in STATIC_KUSTOMIZATIONS
+        gap = None if static else self._activation_gap(module)
+        if gap is not None:
+            return not_ready(gap)
+        name = self.flux_name(module)
+        return (
+            not_ready(Gap.INVALID_ENTRY)
+            if name is None
+            else readiness_of(self.kustomization(name), static=static)
+        )
 
     def _activation_gap(self, module: str) -> Gap | None:
         """What the activation says against the module; an unreadable one says nothing."""

@@ -7,7 +7,6 @@ from magicstick.api import labels
 from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
 from magicstick.api.module_activation import ModuleActivationSpec
 from magicstick.api.parse import parse
-from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, ObjectKey
 from magicstick.kube.objects import Resource
@@ -102,15 +101,15 @@ def observe(activation: Resource, facts: ModuleFacts) -> ModuleObservation:
         flux_served=facts.flux_served,
         live=None if definition is None else facts.kustomization(definition.kustomization_name),
         generated=_generated(activation, module, facts),
-        dependencies=tuple(_dependency(each, catalog, facts) for each in catalog.requires(module)),
+        dependencies=tuple(_dependency(each, facts) for each in catalog.requires(module)),
         needs=missing_modules(catalog.requires(module), facts),
         source=facts.source(),
         missing_crds=() if definition is None else facts.missing_crds(definition),
     )
 
 
-def _dependency(module: str, catalog: ModuleCatalog, facts: ModuleFacts) -> Dependency:
-    flux_name = catalog.flux_name(module)
+def _dependency(module: str, facts: ModuleFacts) -> Dependency:
+    flux_name = facts.flux_name(module)
     exists = flux_name is not None and facts.kustomization(flux_name) is not None
     return Dependency(module, flux_name, exists, facts.readiness(module))
 

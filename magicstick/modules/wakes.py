@@ -7,7 +7,7 @@ dependant, however often Flux looks at it.
 
 from collections.abc import Iterable, Iterator
 
-from magicstick.catalogs.modules import ModuleCatalog
+from magicstick.catalogs.modules import STATIC_KUSTOMIZATIONS, ModuleCatalog
 from magicstick.kube.discovery import CrdView
 from magicstick.kube.kinds import ObjectKey
 from magicstick.kube.objects import Resource, View
@@ -47,7 +47,7 @@ class Wakes:
         present = [each for each in (old, new) if each is not None]
         name = present[0].metadata.name
         modules = {self._facts.canonical(label) for each in present if (label := label_of(each))}
-        named = self._facts.names.module_of(name) if self._facts.names is not None else None
+        named = self._named(name, modules)
         if named is not None:
             modules.add(named)
             if self._flipped(name, named, new):
@@ -83,13 +83,22 @@ class Wakes:
             if old is None or _meaning(old, text) != _meaning(new, text):
                 yield activation.metadata.key
 
+    def _named(self, name: str, labelled: Iterable[str]) -> str | None:
+        """The module whose readiness is that of this Kustomization, also while its entry is invalid."""
+        names = self._facts.names
+        if names is None:
+            return None
+        invalid = (each for each in labelled if each in names.catalog.invalid)
+        return names.module_of(name) or next(invalid, None)
+
     def _flipped(self, name: str, module: str, new: Resource | None) -> bool:
         if new is None:
             self._last.pop(name, None)
             return True
         catalog = self._facts.catalog
         definition = catalog.modules.get(module) if catalog is not None else None
-        readiness = readiness_of(new, static=definition is not None and definition.static)
+        static = module in STATIC_KUSTOMIZATIONS if definition is None else definition.static
+        readiness = readiness_of(new, static=static)
         if readiness.state is State.UNKNOWN or self._last.get(name) == readiness:
             return False
         self._last[name] = readiness

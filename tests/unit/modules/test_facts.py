@@ -8,7 +8,7 @@ from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
-from magicstick.modules.facts import READY, Gap, State, not_ready
+from magicstick.modules.facts import READY, Gap, Readiness, State, not_ready
 from tests.support.module_objects import activation, appliance, catalog, kustomization
 from tests.support.module_world import World
 
@@ -162,3 +162,31 @@ def test_while_the_appliance_cannot_be_read_there_is_no_source() -> None:
     there = world()
     there.reads.states[APPLIANCE] = InformerState.FAILING
     assert there.facts.source() is None
+
+
+BROKEN = catalog(leaf={"path": 5}, basis={"path": 5, "activationMode": "static"}, top={"requires": ["leaf"]})
+
+
+@pytest.mark.parametrize(
+    ("objects", "readiness"),
+    [
+        ([activation("leaf"), LEAF], READY),
+        (
+            [activation("leaf"), kustomization("app-leaf", module="leaf", ready="False")],
+            not_ready(Gap.NOT_READY),
+        ),
+        ([activation("leaf", enabled=False), LEAF], not_ready(Gap.DISABLED)),
+        ([activation("leaf")], not_ready(Gap.INVALID_ENTRY)),
+    ],
+)
+def test_a_module_whose_entry_is_invalid_now_is_as_ready_as_what_is_installed_of_it(
+    objects: list[Resource], readiness: Readiness
+) -> None:
+    assert World(BROKEN, *objects).facts.readiness("leaf") == readiness
+
+
+def test_a_static_module_whose_entry_is_invalid_now_is_ready_by_the_kustomization_of_git() -> None:
+    facts = World(BROKEN, BASIS).facts
+    assert facts.flux_name("basis") == "infrastructure-basis"
+    assert facts.readiness("basis") == READY
+    assert World(BROKEN).facts.readiness("basis") == not_ready(Gap.NOT_INSTALLED)

@@ -185,3 +185,16 @@ def test_a_stale_status_of_a_new_generation_is_a_change_of_readiness() -> None:
     assert ears.after(edited) == {"mine", "a"}
     looking = {"observedGeneration": 1, "conditions": [condition("Unknown", observed=2)]}
     assert ears.after(kustomization("app-b", module="b", generation=2, status=looking)) == {"mine"}
+
+
+@pytest.mark.parametrize(
+    ("broken", "child"),
+    [
+        ("b", kustomization("app-b", module="b", ready="False")),
+        ("basis", kustomization("infrastructure-basis", ours=False, ready="False")),
+    ],
+)
+def test_dependants_are_woken_by_a_module_whose_entry_is_invalid(broken: str, child: Resource) -> None:
+    entries = {"a": {"requires": ["b", "basis"]}, "b": {}, broken: {"path": 5}}
+    ears = Ears(World(catalog(**entries), *ALL))
+    assert "a" in ears.after(child)

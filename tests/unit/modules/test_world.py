@@ -263,6 +263,32 @@ async def test_a_module_whose_alias_left_the_catalog_with_it_stays_too() -> None
     assert "app-anything-llm" in there.flux.pruned
 
 
+async def test_an_entry_that_becomes_invalid_costs_no_other_module_anything() -> None:
+    entries: dict[str, Any] = {"leaf": {"requires": ["basis"]}, "top": {"requires": ["basis", "leaf"]}}
+    there = World(catalog(**entries), *STATIC, activation("top", parameters={"a": "1"}))
+    await there.settle()
+    before = there.kustomization("app-top")
+    for broken in ("leaf", "basis"):
+        there.catalogs.put(catalog(**{**entries, broken: {"path": 5}}))
+        await there.settle()
+        assert phase(there, "top") == "Ready"
+        assert there.kustomization("app-top") == before
+    assert phase(there, "leaf") == "Ready"
+
+
+async def test_a_module_whose_entry_is_invalid_is_still_waited_for() -> None:
+    entries: dict[str, Any] = {"leaf": {}, "top": {"requires": ["leaf"]}}
+    there = World(catalog(**entries), activation("top"))
+    await there.settle()
+    there.catalogs.put(catalog(**{**entries, "leaf": {"path": 5}}))
+    there.flux.verdicts["app-leaf"] = "False"
+    await there.settle()
+    assert phase(there, "top") == "WaitingForModules"
+    there.flux.verdicts.clear()
+    await there.settle()
+    assert phase(there, "top") == "Ready"
+
+
 async def test_a_module_that_changes_its_kustomizations_name_is_there_all_the_time() -> None:
     there = World(catalog(leaf={"requires": ["basis"]}), *STATIC, activation("leaf"))
     await there.settle()
