@@ -42,17 +42,22 @@ def calm(control_plane: DevCluster) -> Calm:
 
 
 def lists(calls: list[Call]) -> list[Call]:
-    """Requests for whole collections, in pages or as a stream."""
+    """Requests for whole collections, in pages or as a stream; a look at one object is none."""
     return [
         call
         for call in calls
-        if call.reading and ("sendInitialEvents=true" in call.query or "limit=" in call.query)
+        if call.reading
+        and ("sendInitialEvents=true" in call.query or int(_parameters(call).get("limit", 1)) > 1)
     ]
+
+
+def _parameters(call: Call) -> dict[str, str]:
+    return dict(parse_qsl(call.query))
 
 
 def collection(call: Call) -> tuple[str, str]:
     """What one informer reads: a path, and the name of the object where it is one."""
-    return call.path, dict(parse_qsl(call.query)).get("fieldSelector", "")
+    return call.path, _parameters(call).get("fieldSelector", "")
 
 
 async def ready(world: World) -> None:
@@ -84,7 +89,7 @@ async def test_a_minute_of_connection_resets_changes_nothing_in_the_end(
     control_plane: DevCluster, calm: Calm
 ) -> None:
     expected = await calm.end()
-    chance = random.Random(20)  # noqa: S311 - the same faults in each run
+    chance = random.Random(20)
     async with corner(control_plane) as world, operator(world) as running:
         breaking = asyncio.create_task(break_connections(running.proxy, chance))
         while not breaking.done():
@@ -141,10 +146,11 @@ async def test_a_start_against_an_overloaded_server_succeeds_when_it_recovers(
 
 def some(seed: int, share: float) -> Callable[[Call], bool]:
     """This share of all writes."""
-    chance = random.Random(seed)  # noqa: S311 - the same faults in each run
+    chance = random.Random(seed)
     return lambda call: mutating(call) and chance.random() < share
 
 
+@pytest.mark.req("MS-015")
 @pytest.mark.parametrize("lost", [first_tries(), some(1, 0.3), some(2, 0.3)], ids=["first", "30%", "30%'"])
 async def test_a_write_whose_answer_is_lost_is_done_once(
     control_plane: DevCluster, calm: Calm, lost: Callable[[Call], bool]

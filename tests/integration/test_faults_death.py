@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,7 @@ async def test_a_converge_goes_on_where_the_api_server_left_it(mortal: DevCluste
         assert not [record for record in world.operator_writes() if record.verb == "delete"]
 
 
+@pytest.mark.req("MS-121")
 async def test_what_vanished_during_an_expired_watch_is_acted_on(mortal: DevCluster) -> None:
     """A real 410: a restarted API server has forgotten the versions from before."""
     async with corner(mortal) as world, operator(world) as running:
@@ -187,7 +189,7 @@ async def test_an_operator_killed_after_any_write_leaves_nothing_that_its_succes
     assert outcomes[True] >= total - 4, outcomes
 
 
-SHORT_LEASE = {
+SHORT_LEASE: Mapping[str, Any] = {
     "leader_election": True,
     "lease_duration_seconds": 4.0,
     "lease_renew_deadline_seconds": 3.0,
@@ -220,3 +222,18 @@ async def test_a_paused_operator_writes_nothing_before_it_holds_the_lease_again(
         await change(world, "2Gi")
         assert {record.user_agent for record in world.operator_writes(mark)} >= {USER_AGENT}
         await assert_settled(world)
+
+
+@pytest.mark.slow
+async def test_a_killed_process_is_replaced_once_its_lease_has_run_out(
+    control_plane: DevCluster, tmp_path: Path
+) -> None:
+    async with corner(control_plane) as world, operator_process(world, tmp_path, **SHORT_LEASE) as first:
+        await world.activate("alpha")
+        await world.until_phase("alpha", "Ready")
+        await first.kill()  # no chance to release the lease
+        async with operator(world, **SHORT_LEASE) as second:
+            await world.activate("beta")
+            await world.until_phase("beta", "Ready")
+            assert second.manager.lease.held
+            await assert_settled(world)

@@ -164,6 +164,8 @@ async def test_a_module_waits_for_the_definitions_that_it_promises(own: DevClust
         assert not world.child("app-delta")["spec"]["suspend"]  # type: ignore[index] # it is there
 
 
+@pytest.mark.req("MS-114")
+@pytest.mark.req("MS-118")
 async def test_a_dependant_wakes_when_only_the_status_of_its_dependency_changes(own: DevCluster) -> None:
     async with corner(own, flux=False) as world, operator(world, requeue_seconds=600.0):
         await world.activate("beta")

@@ -1,7 +1,8 @@
 """Namespaces that end while things live in them (F04)."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ async def test_the_namespace_of_the_activations_can_end_and_what_they_brought_go
 ) -> None:
     async with corner(tidy) as world:
         await catalog_elsewhere(world)
-        elsewhere = {"module_catalog_namespace": world.flux_namespace}
+        elsewhere: Mapping[str, Any] = {"module_catalog_namespace": world.flux_namespace}
         async with operator(world, **elsewhere):
             await world.activate("gamma", parameters={"storage": "1Gi"})
             await world.until_phase("gamma", "Ready")

@@ -136,6 +136,7 @@ async def test_an_object_that_lives_for_a_moment_leaves_nothing(control_plane: D
         await assert_settled(world)
 
 
+@pytest.mark.req("MS-114")
 async def test_a_ready_from_the_generation_before_opens_no_gate(control_plane: DevCluster) -> None:
     omega = {"path": "manifests/modules/omega", "kustomizationName": "app-omega", "requires": ["gamma"]}
     async with corner(control_plane) as world, operator(world):

@@ -6,7 +6,7 @@
         await running.kill()
 
 At the end of the block the operator must still run, or have been stopped or killed by the test; anything
-else is a crash and fails the test. So does an error in its log that the test did not expect.
+else is a crash and fails the test. So does an error in its log.
 """
 
 import asyncio
@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import yaml
 from structlog.testing import capture_logs
 
 from magicstick.kube.config import ClusterConfig
@@ -103,7 +102,6 @@ async def operator(
     tuning: Tuning | None = None,
     user_agent: str = USER_AGENT,
     wait: bool = True,
-    allowed: frozenset[str] = frozenset(),
     **settings: object,
 ) -> AsyncIterator[RunningOperator]:
     """Run the operator in this corner until the block ends.
@@ -114,7 +112,6 @@ async def operator(
         tuning: of its informers.
         user_agent: to tell several apart in the audit log.
         wait: enter the block once its caches have synced, not before.
-        allowed: events that it may log as errors.
         settings: as flags of the command would give them; see CALM for the defaults.
     """
     flags = {name.lower(): value for name, value in world.environment.items()}
@@ -134,8 +131,7 @@ async def operator(
                 proxy.release()
                 await running.stop()
     assert not running.crashed(), "the operator ended by itself"
-    unexpected = [entry for entry in running.errors() if entry["event"] not in allowed]
-    assert not unexpected, f"the operator logged errors: {unexpected}"
+    assert not running.errors(), f"the operator logged errors: {running.errors()}"
 
 
 @contextlib.contextmanager
@@ -208,13 +204,3 @@ async def operator_process(
         except TimeoutError:
             await running.kill()
             raise AssertionError(f"it did not end after SIGTERM:\n{log.read_text()[-2000:]}") from None
-
-
-def token_kubeconfig(world: World, token: str, file: Path) -> Path:
-    """The administrator's kubeconfig with another token."""
-    config = yaml.safe_load(world.cluster.kubeconfig.read_text())
-    for user in config["users"]:
-        user["user"] = {"token": token}
-    file.touch(mode=0o600)
-    file.write_text(yaml.safe_dump(config))
-    return file
