@@ -82,9 +82,13 @@ class Credentials:
 
         Raises:
             OSError: a certificate cannot be read.
+            ConfigError: the token cannot be one.
         """
         address = (url or str(configuration.host)).rstrip("/")
-        authorization = await configuration.get_api_key_with_prefix("BearerToken")
+        # Token files end with a line break as a rule, which no header may hold.
+        authorization = (await configuration.get_api_key_with_prefix("BearerToken") or "").strip()
+        if not authorization.isprintable():
+            raise ConfigError("the token holds a line break or another control character")
         tls = None
         if address.startswith("https://"):
             tls = TlsMaterial.read(
@@ -95,8 +99,7 @@ class Credentials:
             )
         return cls(
             address,
-            # Token files end with a line break as a rule, which no header may hold.
-            authorization.strip() if authorization else None,
+            authorization or None,
             tls,
             configuration.tls_server_name,
             configuration.proxy,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -98,10 +99,10 @@ def _explain(error: Exception, plugin: str) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {PLUGIN_TIMEOUT_S:g} s"
     if isinstance(error, FileNotFoundError):
-        if plugin and error.filename == plugin:
+        if plugin and error.filename in (plugin, None):  # uvloop does not tell what it did not find
             return "not installed; install it, or put it on PATH"
         return f"there is no file {error.filename}"
-    if isinstance(error, OSError | ConfigException):
+    if isinstance(error, OSError | ConfigException | ConfigError):
         return str(error)[:MESSAGE_LIMIT]
     # The text of any other exception could quote a field; so could its traceback.
     return f"cannot be used ({type(error).__name__}); check its fields, base64 data above all"
@@ -150,7 +151,7 @@ class Kubeconfig:
         Raises:
             ConfigError: none exists, or one is no kubeconfig.
         """
-        contents = [(path, _content(path)) for path in files if path.is_file()]
+        contents = [(path, _content(path)) for path in files if _is_file(path)]
         if not contents:
             raise ConfigError(
                 f"no kubeconfig at {_join(files)}: set KUBECONFIG or --kubeconfig to an existing file, "
@@ -181,11 +182,12 @@ class Kubeconfig:
         body = _mapping(file, where, entry, "context")
         cluster = str(body.get("cluster") or "")
         cluster_file, found = self._refer(file, f"{where}.context.cluster", "clusters", cluster)
-        server = _mapping(cluster_file, f"clusters[name={cluster}]", found, "cluster").get("server")
-        if not isinstance(server, str) or not server.startswith(("http://", "https://")):
-            raise ConfigError(
-                f"{cluster_file}: clusters[name={cluster}].cluster.server must be an http(s) URL"
-            )
+        place = f"clusters[name={cluster}]"
+        settings = _mapping(cluster_file, place, found, "cluster")
+        if not _is_url(settings.get("server")):
+            raise ConfigError(f"{cluster_file}: {place}.cluster.server must be an http(s) URL")
+        if settings.get("proxy-url") and not _is_url(settings["proxy-url"]):
+            raise ConfigError(f"{cluster_file}: {place}.cluster.proxy-url must be an http(s) URL")
         user = str(body.get("user") or "")
         if not user:
             return Choice(name, file, "", file, "")
@@ -212,6 +214,14 @@ def kubeconfig_files(path: Path | None) -> tuple[Path, ...]:
     return listed or (Path("~/.kube/config"),)
 
 
+def _is_file(path: Path) -> bool:
+    """Whether there is a file; the paths in `$KUBECONFIG` may be impossible ones."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+
+
 def _content(path: Path) -> Mapping[str, Any]:
     """A file's mapping, empty for an empty file."""
     try:
@@ -219,6 +229,8 @@ def _content(path: Path) -> Mapping[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise ConfigError(f"{path} cannot be read: {reason}") from error
+    except RecursionError:
+        raise ConfigError(f"{path} is no kubeconfig: it is nested too deep") from None
     except yaml.YAMLError as error:
         # The parser's own text quotes the line, which may hold a token; the cause would as well.
         raise ConfigError(f"{path} is not valid YAML{_place(error)}") from None
@@ -232,6 +244,18 @@ def _content(path: Path) -> Mapping[str, Any]:
 def _place(error: yaml.YAMLError) -> str:
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     return f": look at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+
+
+def _is_url(value: object) -> bool:
+    """Whether it is an http(s) URL to which a path can be added."""
+    if not isinstance(value, str) or not value.isprintable() or {" ", "?", "#"} & set(value):
+        return False
+    try:
+        parts = urlsplit(value)
+        # Asking for the port is what checks it.
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _entries(path: Path, content: Mapping[str, Any], section: str) -> Iterator[Entry]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 import yaml
 
 from magicstick.kube import kubeconfig
@@ -204,6 +205,12 @@ async def test_a_plugin_that_is_not_there_says_so(file: Path) -> None:
         await ClusterConfig.load(write(file, entries(user=user)))
 
 
+def test_a_plugin_that_is_not_there_says_so_on_uvloop(file: Path) -> None:
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin"}}
+    with pytest.raises(ConfigError, match="no-such-plugin: not installed"):
+        uvloop.run(ClusterConfig.load(write(file, entries(user=user))))
+
+
 async def test_a_plugin_that_fails_is_quoted(file: Path, plugin: Plugin) -> None:
     plugin.script("import sys\nsys.exit('log in first')")
     with pytest.raises(ConfigError, match=r"plugin: exec: process returned 1\. log in first"):
@@ -270,6 +277,22 @@ CONTEXT = {"cluster": "main", "user": "main"}
             r"clusters\[name=main\]\.cluster\.server must be an http\(s\) URL",
         ),
         (entries(cluster={"server": "api.example.com:6443"}), r"cluster\.server must be an http\(s\) URL"),
+        *(
+            (entries(cluster={"server": server}), r"cluster\.server must be an http\(s\) URL")
+            for server in (
+                "https://",
+                "https://[::1",
+                "https://example.com:99999",
+                "https://example.com:x",
+                "https://api example.com",
+                "https://example.com?a=b",
+                "https://example.com#a",
+                "https://example.com\n",
+            )
+        ),
+        (entries(cluster={"proxy-url": "::hunter2"}), r"cluster\.proxy-url must be an http\(s\) URL"),
+        (entries(user={"token": "a\nHost: b"}), r"users\[name=main\]\.user: the token holds a line break"),
+        ("[" * 5000, "nested too deep"),
         (broken("users", [{"name": "main", "user": "u"}]), r"users\[name=main\]\.user must be a mapping"),
         (entries(user={"exec": "x"}), r"users\[name=main\]\.user\.exec must be a mapping"),
         (entries(user={"exec": {"args": []}}), r"users\[name=main\]\.user\.exec\.command is not set"),
@@ -302,6 +325,11 @@ async def test_a_missing_file_is_told_with_what_to_do(file: Path) -> None:
         await ClusterConfig.load(file)
 
 
+async def test_a_path_that_cannot_be_one_is_told() -> None:
+    with pytest.raises(ConfigError, match="cannot be read: File name too long"):
+        await ClusterConfig.load(Path("/" + "a" * 5000))
+
+
 async def test_a_directory_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no kubeconfig at"):
         await ClusterConfig.load(tmp_path)
@@ -320,6 +348,8 @@ async def test_what_is_no_text_is_told(file: Path) -> None:
         "token: *hunter2",
         "users: [{name: main, user: {client-key-data: hunter2-hunter2}}]",
         yaml.safe_dump(entries(user={"token": ["hunter2"]})),
+        yaml.safe_dump(entries(user={"token": "hunter2\nhunter2"})),
+        yaml.safe_dump(entries(cluster={"proxy-url": "http://hunter2:hunter2@[proxy"})),
         yaml.safe_dump(entries(user={"auth-provider": {"name": "oidc", "config": {"id-token": "hunter2"}}})),
     ],
 )
