@@ -320,11 +320,11 @@ async def test_conditions_that_no_schema_allows_are_replaced(
 
 
 async def test_a_fault_that_cannot_be_told_on_the_object_ends_no_worker(bench: SkeletonBench) -> None:
-    async def refuse(*_: object) -> bool:
+    async def refuse(_kind: object, _live: object, _status: object) -> bool:
         raise RuntimeError("not even that")
 
     bench.reconciler.decide_with = raising(ValueError("a fault"))
-    bench.hands.apply_status = refuse  # type: ignore[method-assign] # a fault in what tells of faults
+    bench.hands.apply_status = refuse  # type: ignore[method-assign, assignment] # a fault in what tells of faults
     with capture_logs() as logs:
         assert await bench.reconcile() == Result("InternalError", backoff=True)
     assert [entry["event"] for entry in logs] == [

@@ -148,7 +148,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(seed=SEEDS)
     def begin_list(self, seed: int) -> None:
         items = list(self.server.objects.values())
-        random.Random(seed).shuffle(items)  # noqa: S311 # an order, no secret
+        random.Random(seed).shuffle(items)  # an order, no secret
         self.server.events.clear()
         self.must_list = True
         self.list = (self.store.relist(), items, self.server.version)

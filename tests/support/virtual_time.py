@@ -56,4 +56,4 @@ class VirtualTime:
 
 def seeded(seed: int = 0) -> random.Random:
     """Chance that repeats itself."""
-    return random.Random(seed)  # noqa: S311 - jitter needs no secrecy
+    return random.Random(seed)

@@ -77,4 +77,4 @@ async def _first(*events: asyncio.Event) -> None:
 
 def dice(seed: int = 1) -> Random:
     """Chance that is the same in every run."""
-    return Random(seed)  # noqa: S311 # guards no secret
+    return Random(seed)  # guards no secret

@@ -1,6 +1,7 @@
 """Whom a change wakes: everyone whom it concerns, and nobody else."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
@@ -195,6 +196,6 @@ def test_a_stale_status_of_a_new_generation_is_a_change_of_readiness() -> None:
     ],
 )
 def test_dependants_are_woken_by_a_module_whose_entry_is_invalid(broken: str, child: Resource) -> None:
-    entries = {"a": {"requires": ["b", "basis"]}, "b": {}, broken: {"path": 5}}
+    entries: dict[str, dict[str, Any]] = {"a": {"requires": ["b", "basis"]}, "b": {}, broken: {"path": 5}}
     ears = Ears(World(catalog(**entries), *ALL))
     assert "a" in ears.after(child)
