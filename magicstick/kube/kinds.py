@@ -39,9 +39,7 @@ class Kind:
         """True for kinds that every API server serves without a CustomResourceDefinition."""
         return "." not in self.group or self.group in BUILT_IN_GROUPS
 
-    def path(
-        self, namespace: str = "", name: str | None = None, subresource: str | None = None
-    ) -> str:
+    def path(self, namespace: str = "", name: str | None = None, subresource: str | None = None) -> str:
         """The URL path of the collection, of one object, or of its subresource.
 
         A namespaced kind without `namespace` gives the collection over all namespaces.
