@@ -334,7 +334,8 @@ async def test_the_live_object_is_known_only_from_a_synced_list_of_whole_objects
     run()
     await listed(server, "/apis/example.com/v1/namespaces/default/widgets", 7, widget_body("a", 5))
     await listed(server, GADGETS, 7)
-    await eventually(lambda: caches.state(WIDGET, "default") is InformerState.SYNCED)
+    await listed(server, WIDGETS, 7)
+    await caches.wait_synced(10)
     live = caches.live(WIDGET, A)
     assert isinstance(live, Resource)
     assert live.metadata.resource_version == "5"
