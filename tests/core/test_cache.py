@@ -335,7 +335,7 @@ async def test_the_live_object_is_known_only_from_a_synced_list_of_whole_objects
     await listed(server, "/apis/example.com/v1/namespaces/default/widgets", 7, widget_body("a", 5))
     await listed(server, GADGETS, 7)
     await listed(server, WIDGETS, 7)
-    await caches.wait_synced(10)
+    await eventually(lambda: all(one.state is InformerState.SYNCED for one in caches.informers()))
     live = caches.live(WIDGET, A)
     assert isinstance(live, Resource)
     assert live.metadata.resource_version == "5"
