@@ -16,6 +16,7 @@ from hack.dev.appliance import ROOT, Object, Reader, install, settled
 from hack.dev.operator import OperatorProcess
 from hack.dev.view import Row, headline, now, table
 from hack.devcluster import FULL, DevCluster, DevClusterError
+from hack.devcluster.build import Builder
 
 POLL_S = 0.5
 DEADLINE_S = 180.0
@@ -95,8 +96,10 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
 
     source, directory = options.source.absolute(), options.directory.absolute()
     directory.mkdir(parents=True, exist_ok=True)
+    builder = Builder()
+    builder.ensure()  # all at once, so that the progress counts every program
     cluster = stack.enter_context(
-        DevCluster.start(FULL, directory=directory / "cluster", source=source, log=say)
+        DevCluster.start(FULL, directory=directory / "cluster", source=source, log=say, builder=builder)
     )
     for number in range(options.nodes):
         cluster.add_node(f"node-{number}")
