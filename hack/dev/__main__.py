@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import math
 import signal
 import sys
 import threading
@@ -17,10 +18,26 @@ from hack.dev.operator import OperatorProcess
 from hack.dev.view import Row, headline, now, table
 from hack.devcluster import FULL, DevCluster, DevClusterError
 from hack.devcluster.build import Builder
+from hack.devcluster.process import tail
+from hack.devcluster.rest import ApiError
 
 POLL_S = 0.5
 DEADLINE_S = 180.0
 Show = Callable[[Object | None, list[Row]], None]
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError("must be a number of seconds above 0")
+    return seconds
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 0:
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return count
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -33,12 +50,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--once", action="store_true", help="end as soon as the appliance is Ready")
     parser.add_argument(
         "--deadline",
-        type=float,
+        type=_seconds,
         default=DEADLINE_S,
         metavar="SECONDS",
         help="with --once: fail after so many seconds without Ready (default: %(default)g)",
     )
-    parser.add_argument("--nodes", type=int, default=1, help="how many nodes to play (default: %(default)s)")
+    parser.add_argument(
+        "--nodes", type=_count, default=1, help="how many nodes to play (default: %(default)s)"
+    )
     parser.add_argument(
         "--source",
         type=Path,
@@ -95,12 +114,16 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
         return f"{time.monotonic() - begun:6.1f}s"
 
     source, directory = options.source.absolute(), options.directory.absolute()
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DevClusterError(f"{directory} cannot be made: {error.strerror}; see --directory") from None
     builder = Builder()
     builder.ensure()  # all at once, so that the progress counts every program
     cluster = stack.enter_context(
         DevCluster.start(FULL, directory=directory / "cluster", source=source, log=say, builder=builder)
     )
+    stack.enter_context(explained(cluster))
     for number in range(options.nodes):
         cluster.add_node(f"node-{number}")
     install(cluster, say, source)
@@ -116,6 +139,19 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
         return 0
     console.print(usage(operator.log))
     return follower.forever()
+
+
+@contextlib.contextmanager
+def explained(cluster: DevCluster) -> Iterator[None]:
+    """Say what went wrong on the server's side, and which component is gone, in place of a traceback."""
+    try:
+        yield
+    except ApiError as error:
+        gone = [each for each, alive in cluster.alive().items() if not alive]
+        ends = [
+            f"{each} has ended; the end of its log:\n{tail(cluster.component_log(each))}" for each in gone
+        ]
+        raise DevClusterError("\n".join([f"the API server: {error}", *ends])) from error
 
 
 def usage(log: Path) -> str:
