@@ -93,6 +93,7 @@ class Manager:
             self.client, self._clock, controller=OPERATOR, instance=self.lease.holder, metrics=self.metrics
         )
         self.controllers: Sequence[Controller[Any]] = tuple(map(self._controller, self._reconcilers()))
+        settings.check_controllers([each.name for each in self.controllers])
         self._lag = LoopLag(self._clock, self.metrics.loop_lag.set)
         self._observe()
 

@@ -102,6 +102,8 @@ def _operate(settings: Settings) -> None:
 
     try:
         uvloop.run(run_until_signal(work, drain_s=settings.drain_seconds))
+    except* SettingsError as group:
+        raise CommandError(_first(group), MISUSED) from None
     except* (ConfigError, AddressInUseError) as group:
         raise CommandError(_first(group)) from None
 

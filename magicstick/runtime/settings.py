@@ -6,7 +6,7 @@ over the default. An empty variable counts as not set.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeVar, cast, get_args, get_origin
@@ -369,6 +369,19 @@ class Settings(BaseSettings):
     def workers_of(self, controller: str) -> int:
         """How many objects this controller works on at a time."""
         return self.controller_workers.get(controller, self.workers)
+
+    def check_controllers(self, known: Sequence[str]) -> None:
+        """Refuse workers for controllers that do not exist, which only those who make them can tell.
+
+        Raises:
+            SettingsError: naming the first such controller, and those that there are.
+        """
+        for name in self.controller_workers:
+            if name not in known:
+                raise SettingsError(
+                    f"CONTROLLER_WORKERS (--controller-workers) names controller {name!r}; "
+                    f"there are {', '.join(known)}"
+                )
 
     @classmethod
     def load(cls, **flags: object) -> "Settings":

@@ -209,3 +209,11 @@ def test_the_page_names_every_variable_and_flag_once() -> None:
     page = markdown()
     for known in described():
         assert page.count(f"| `{known.variable}` | `{known.flag}` |") == 1
+
+
+@pytest.mark.parametrize("name", ["module", "", "Modules"])
+def test_workers_of_a_controller_that_does_not_exist_are_refused(name: str) -> None:
+    known = ["modules", "appliance"]
+    Settings.load(controller_workers="modules=4,appliance=1").check_controllers(known)
+    with pytest.raises(SettingsError, match=rf"controller '{name}'; there are modules, appliance"):
+        Settings.load(controller_workers=f"modules=4,{name}=1").check_controllers(known)
