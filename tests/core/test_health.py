@@ -131,10 +131,11 @@ async def test_an_address_of_another_machine_is_told_too() -> None:
 
 
 async def test_every_interface_is_served_without_a_host(http: aiohttp.ClientSession) -> None:
-    async with serve_metrics(":0", lambda: b"x") as url:
-        port = url.rsplit(":", 1)[1]
-        async with http.get(f"http://127.0.0.1:{port}/metrics") as response:
-            assert response.status == 200
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]  # port 0 would give each address family another one
+    address = f"http://127.0.0.1:{port}/metrics"
+    async with serve_metrics(f":{port}", lambda: b"x"), http.get(address) as response:
+        assert response.status == 200
 
 
 async def test_after_the_block_the_port_is_free_again() -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from hack.devcluster import CONTROL_PLANE, AuditUnavailableError, Component, DevCluster, DevClusterError
 from hack.devcluster.cluster import ComponentDiedError
-from hack.devcluster.components import HERE
 from hack.devcluster.layout import LOOPBACK, Ports
 from hack.devcluster.rest import ApiError, Object, Rest
 from hack.devcluster.waiting import wait_until
@@ -298,14 +297,10 @@ def test_a_port_taken_in_the_meantime_is_replaced(monkeypatch: pytest.MonkeyPatc
     assert said == ["another process took one of the ports; trying others"]
 
 
-def test_a_component_that_cannot_start_is_reported_with_its_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    policy = HERE / "audit-policy.yaml"
-    assert policy.exists()
-    monkeypatch.setattr("hack.devcluster.components.HERE", tmp_path / "nowhere")
+def test_a_component_that_cannot_start_is_reported_with_its_log(tmp_path: Path) -> None:
+    policy = tmp_path / "nowhere" / "audit-policy.yaml"
     with pytest.raises(ComponentDiedError, match=r"audit-policy\.yaml: no such file"):
-        DevCluster.start(directory=tmp_path / "cluster")
+        DevCluster.start(directory=tmp_path / "cluster", audit_policy=policy)
     assert not (tmp_path / "cluster").exists()
 
 
