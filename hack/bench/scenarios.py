@@ -47,16 +47,19 @@ async def latency(directory: Path, *, loaded: int = 1000, changes: int = 1000) -
 
 
 async def _interleaved(bench: World, loaded: int, changes: int) -> list[float]:
-    """One spec change, then one bare apply, again and again; the bare ones' milliseconds."""
+    """One spec change, then one bare apply, again and again; the bare ones' milliseconds.
+
+    Each begins only when nothing of the one before is under way, the operator's report included.
+    """
     rng = random.Random(1)  # noqa: S311 - which module is changed needs no secrecy
     took: list[float] = []
-    async with _children(bench) as changed:
+    async with _arrivals(bench) as arrivals:
         for turn in range(changes):
-            number = rng.randrange(loaded)
-            flavour = f"flavour-{turn}"
-            path = f"{objects.ACTIVATIONS}/{objects.module_name(number)}"
-            await bench.client.merge(path, {"spec": {"parameters": {"flavour": flavour}}})
-            await asyncio.wait_for(changed.arrived(flavour), 10)
+            name, flavour = objects.module_name(rng.randrange(loaded)), f"flavour-{turn}"
+            patch = {"spec": {"parameters": {"flavour": flavour}}}
+            answer = await bench.client.merge(f"{objects.ACTIVATIONS}/{name}", patch)
+            generation = msgspec.json.decode(answer)["metadata"]["generation"]
+            await asyncio.wait_for(arrivals.of(f"{name} {generation}"), 10)
             body = objects.kustomization(0, flavour)
             body["metadata"] = {"name": "bare", "namespace": objects.FLUX_NAMESPACE}
             begun = time.perf_counter()
@@ -66,32 +69,30 @@ async def _interleaved(bench: World, loaded: int, changes: int) -> list[float]:
 
 
 class _Arrivals:
-    """Which flavours have reached a child, as the bench's own watch sees them."""
+    """Which changes have been reported in an activation's status, as the bench's own watch sees them."""
 
     def __init__(self) -> None:
         self._seen: dict[str, asyncio.Event] = {}
 
-    def _event(self, flavour: str) -> asyncio.Event:
-        return self._seen.setdefault(flavour, asyncio.Event())
+    def _event(self, what: str) -> asyncio.Event:
+        return self._seen.setdefault(what, asyncio.Event())
 
-    def see(self, flavour: str) -> None:
-        self._event(flavour).set()
+    def see(self, what: str) -> None:
+        self._event(what).set()
 
-    async def arrived(self, flavour: str) -> None:
-        await self._event(flavour).wait()
+    async def of(self, what: str) -> None:
+        await self._event(what).wait()
 
 
 @contextlib.asynccontextmanager
-async def _children(bench: World) -> AsyncIterator[_Arrivals]:
+async def _arrivals(bench: World) -> AsyncIterator[_Arrivals]:
     arrivals = _Arrivals()
 
     async def follow() -> None:
-        stream = bench.client.stream(f"{objects.KUSTOMIZATIONS}?watch=1")
-        async for line in stream:
-            event = msgspec.json.decode(line)
-            substitute = event["object"]["spec"].get("postBuild", {}).get("substitute", {})
-            if event["object"]["metadata"]["name"] != "bare" and "FLAVOUR" in substitute:
-                arrivals.see(substitute["FLAVOUR"])
+        async for line in bench.client.stream(f"{objects.ACTIVATIONS}?watch=1"):
+            activation = msgspec.json.decode(line)["object"]
+            generation = activation.get("status", {}).get("observedGeneration")
+            arrivals.see(f"{activation['metadata']['name']} {generation}")
 
     async with asyncio.TaskGroup() as group:
         follower = group.create_task(follow())
