@@ -55,7 +55,7 @@ format: $(STAMP) ## format the code and mend what ruff can mend
 crds: $(STAMP) ## write manifests/crds, manifests/catalogs, schemas and the settings page from the code
 	@$(BIN)/magicstick crds --output manifests/crds
 	@$(BIN)/python -m magicstick.catalogs render
-	@$(BIN)/magicstick settings --markdown > docs/settings.md
+	@$(BIN)/magicstick settings --output docs/settings.md
 
 reqs: $(STAMP) ## which requirements no test carries (ARGS=-v lists them)
 	@$(BIN)/python -m hack.requirements $(ARGS)
