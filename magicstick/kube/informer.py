@@ -147,7 +147,7 @@ class Informer(Generic[V]):
     """See the module.
 
     `served` answers from discovery whether the kind is served: None when discovery cannot tell, in
-    which case the server itself is asked.
+    which case the server itself is asked. A server that denies a kind which discovery knows is FAILING.
     """
 
     def __init__(
@@ -358,8 +358,11 @@ class Informer(Generic[V]):
             self._by_pages = True
             return 0.0
         if isinstance(error, KindNotServed):
-            self._enter_absent()
-            return min(self._recheck.next(), self._tuning.recheck_absent_s)
+            if self._served() is not True:
+                self._enter_absent()
+                return min(self._recheck.next(), self._tuning.recheck_absent_s)
+            # A failed read is no absence: the definition is there. What comes back is listed all the same.
+            self._must_list = True
         if _expired(error):
             log.info("the version expired; listing again", scope=str(self.scope), error=str(error))
             self.counters.expired += 1

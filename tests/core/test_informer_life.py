@@ -43,6 +43,25 @@ async def test_a_kind_that_is_not_served_is_absent_and_found_when_it_comes(
     ]
 
 
+async def test_a_kind_that_is_denied_though_its_definition_is_there_is_failing_and_keeps_its_content(
+    server: ScriptedServer, watching: Start
+) -> None:
+    watched = watching(served=lambda: True)
+    stream = await synced(server, watched, widget_body("a", 5), version=7)
+    server.answer("WATCH", PATH, NOT_SERVED)
+    await stream.bookmark("8")
+    await stream.end()
+    await watched.until(InformerState.FAILING)
+    assert watched.versions == {"a": "5"}
+    assert watched.store.synced
+    server.unscript("WATCH", PATH)
+    again = await server.stream(PATH)
+    assert again.request.query["sendInitialEvents"] == "true"
+    await again.bookmark("9", initial_events_end=True)
+    await watched.until(InformerState.SYNCED)
+    assert watched.versions == {}
+
+
 async def test_a_kind_that_was_long_absent_is_tried_again_soon_when_it_comes_with_a_failure(
     server: ScriptedServer, watching: Start
 ) -> None:
