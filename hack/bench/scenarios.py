@@ -30,10 +30,7 @@ async def latency(directory: Path, *, loaded: int = 1000, changes: int = 1000) -
     async with world(directory) as bench:
         await bench.load(loaded)
         async with operator(bench.cluster.kubeconfig, directory / "operator.log"):
-            await bench.activate(loaded)
-            await bench.quiet()
-            await bench.make_ready(loaded)
-            await bench.quiet()
+            await bench.settle(loaded)
             since = bench.cluster.audit_mark()
             bare = await _interleaved(bench, loaded, changes)
             await bench.quiet()
@@ -160,10 +157,7 @@ async def cold_start(directory: Path, *, count: int = 1000) -> list[Figure]:
     async with world(directory) as bench:
         await bench.load(count)
         async with operator(bench.cluster.kubeconfig, directory / "first.log"):
-            await bench.activate(count)
-            await bench.quiet()
-            await bench.make_ready(count)
-            await bench.quiet()
+            await bench.settle(count)
         since = bench.cluster.audit_mark()
         async with operator(bench.cluster.kubeconfig, directory / "second.log") as running:
             took = await _settled(running, count)

@@ -67,6 +67,13 @@ class World:
 
         await spread(range(count), report, concurrency=CONCURRENCY)
 
+    async def settle(self, count: int) -> None:
+        """Have a running operator bring `count` modules to Ready, and come to rest."""
+        await self.activate(count)
+        await self.quiet()
+        await self.make_ready(count)
+        await self.quiet()
+
     async def quiet(self, *, quiet_s: float = QUIET_S, deadline_s: float = 300.0) -> None:
         """Wait until nobody but the lease's holder has written for `quiet_s`."""
         deadline = time.monotonic() + deadline_s
