@@ -89,7 +89,7 @@ async def test_removing_and_installing_a_definition_needs_no_restart(own: DevClu
         assert snapshot(world) == expected
 
 
-@pytest.mark.parametrize("before_s", [0.0, 1.0], ids=["at once", "after a second"])
+@pytest.mark.parametrize("before_s", [0.0, 1.0, 10.0], ids=["at once", "after a second", "after ten"])
 async def test_a_definition_may_come_after_the_operator_and_its_objects(
     own: DevCluster, before_s: float
 ) -> None:
@@ -138,7 +138,7 @@ def definition(name: str, *, port: int | None = None, stored: str = "v1") -> dic
     }
 
 
-@pytest.mark.parametrize("after_s", [0.0, 1.0], ids=["at once", "after a second"])
+@pytest.mark.parametrize("after_s", [0.0, 1.0, 10.0], ids=["at once", "after a second", "after ten"])
 async def test_a_module_waits_for_the_definitions_that_it_promises(own: DevCluster, after_s: float) -> None:
     promising = {
         "path": "manifests/modules/delta",
