@@ -1,0 +1,1 @@
+"""Local and external models: from a ModelActivation to what serves it (spec: models)."""
