@@ -8,7 +8,7 @@ import yaml
 
 from hack.devcluster.build import Builder
 from hack.devcluster.errors import DevClusterError
-from hack.devcluster.programs import BY_NAME
+from hack.devcluster.programs import BY_NAME, CRD_GROUPS
 from hack.devcluster.rest import ApiError, Object, Rest
 from hack.devcluster.waiting import wait_until
 
@@ -38,11 +38,17 @@ class ClusterAccess:
         """CRD files of a foreign project, fetched into the cache when they are not there yet.
 
         Args:
-            group: `flux` has Kustomization and the source kinds (GitRepository, OCIRepository, ...).
+            group: `flux` has Kustomization and the source kinds (GitRepository, HelmRepository,
+                OCIRepository, ...); `helm` has HelmRelease; `gateway` the Gateway API; `envoy` Envoy
+                Gateway's own kinds.
+
+        Raises:
+            DevClusterError: there is no such group.
+            BuildError: they are not in the cache and cannot be fetched or made.
         """
         program = f"{group}-crds"
-        if program not in BY_NAME:
-            raise DevClusterError(f"no CRD files for {group!r}; there are those of: flux")
+        if group not in CRD_GROUPS:
+            raise DevClusterError(f"no CRD files for {group!r}; there are those of: {', '.join(CRD_GROUPS)}")
         self.builder.ensure([program])
         return sorted((self.builder.folder(BY_NAME[program]) / "crds").glob("*.yaml"))
 

@@ -92,7 +92,7 @@ class Builder:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _is_there(self, program: Program) -> bool:
-        if program.package and not program.files:
+        if program.package and not program.has_files:
             return self.binary(program).exists()
         return self.folder(program).exists()
 
@@ -114,6 +114,8 @@ class Builder:
                 go.build(program, partial / program.name, self._log(program), task.packages)
             for files in program.files:
                 _copy(go.module_folder(program, files), files.patterns, partial / files.target)
+            if program.definitions is not None:
+                go.define(program, program.definitions, partial, self._log(program))
             partial.rename(final)
         finally:
             shutil.rmtree(partial, ignore_errors=True)

@@ -32,6 +32,20 @@ class ForeignFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class GeneratedDefinitions:
+    """CRD files that a project publishes only beside its program, made anew from its Go types.
+
+    Attributes:
+        packages: import paths of the API, required by the `go.mod` of the program's folder, whose program
+            is controller-gen.
+        target: name of the subfolder in the cache.
+    """
+
+    packages: tuple[str, ...]
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """One thing to have in the cache: a binary, files that belong to it, or both.
 
@@ -43,6 +57,7 @@ class Program:
         cold_build_s: what a first build takes on two cores, for the estimate shown.
         disk_mib: what a first build needs, cache, modules and build cache together.
         files: see ForeignFiles.
+        definitions: see GeneratedDefinitions; None for most.
     """
 
     name: str
@@ -52,6 +67,12 @@ class Program:
     cold_build_s: int
     disk_mib: int
     files: tuple[ForeignFiles, ...] = ()
+    definitions: GeneratedDefinitions | None = None
+
+    @property
+    def has_files(self) -> bool:
+        """Whether its folder holds more than a binary, so that only the whole folder is complete."""
+        return bool(self.files) or self.definitions is not None
 
     @property
     def source(self) -> Path:
@@ -78,7 +99,10 @@ class Program:
         digest = hashlib.sha256()
         for file in ("go.mod", "go.sum"):
             digest.update((self.source / file).read_bytes())
-        digest.update(repr((BUILD_FLAGS, self.ldflags, self.package, self.files)).encode())
+        parts: tuple[object, ...] = (BUILD_FLAGS, self.ldflags, self.package, self.files)
+        if self.definitions is not None:
+            parts = (*parts, self.definitions)
+        digest.update(repr(parts).encode())
         return f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
 
 
@@ -149,6 +173,54 @@ PROGRAMS: tuple[Program, ...] = (
             ForeignFiles("github.com/fluxcd/kustomize-controller", ("config/crd/bases/*.yaml",), "crds"),
         ),
     ),
+    Program(
+        "helm-crds",
+        "helm-crds",
+        "github.com/fluxcd/helm-controller/api",
+        "sigs.k8s.io/controller-tools/cmd/controller-gen",
+        35,
+        250,
+        definitions=GeneratedDefinitions(("github.com/fluxcd/helm-controller/api/v2",), "crds"),
+    ),
+    Program(
+        "gateway-crds",
+        "gateway-crds",
+        "sigs.k8s.io/gateway-api",
+        "",
+        5,
+        30,
+        files=(
+            ForeignFiles(
+                "sigs.k8s.io/gateway-api",
+                (
+                    # All but the policy that forbids the experimental kinds beside the standard ones.
+                    "config/crd/standard/gateway.networking.k8s.io_[!v]*.yaml",
+                    "config/crd/experimental/gateway.networking.k8s.io_tcproutes.yaml",
+                    "config/crd/experimental/gateway.networking.k8s.io_udproutes.yaml",
+                ),
+                "crds",
+            ),
+        ),
+    ),
+    Program(
+        "envoy-crds",
+        "envoy-crds",
+        "github.com/envoyproxy/gateway",
+        "",
+        10,
+        60,
+        files=(
+            ForeignFiles(
+                "github.com/envoyproxy/gateway",
+                ("charts/gateway-helm/charts/crds/crds/generated/*.yaml",),
+                "crds",
+            ),
+        ),
+    ),
+)
+
+CRD_GROUPS: tuple[str, ...] = tuple(
+    program.name.removesuffix("-crds") for program in PROGRAMS if program.name.endswith("-crds")
 )
 
 BY_NAME: dict[str, Program] = {program.name: program for program in PROGRAMS}

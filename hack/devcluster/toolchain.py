@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hack.devcluster.errors import BuildError
 from hack.devcluster.process import guarded
-from hack.devcluster.programs import BUILD_FLAGS, ForeignFiles, Program, module_version
+from hack.devcluster.programs import BUILD_FLAGS, ForeignFiles, GeneratedDefinitions, Program, module_version
 
 MINIMUM = (1, 26)
 LAST_LINES = 20
@@ -78,25 +78,26 @@ class Go:
             BuildError: it failed; the message has the last lines and the path of the log.
         """
         flags = [*BUILD_FLAGS, "-v", f"-ldflags={program.ldflags}", f"-o={output}"]
-        command = guarded([str(self.binary), "build", *flags, program.package])
-        with (
-            log.open("w") as record,
-            subprocess.Popen(
-                command,
-                cwd=program.source,
-                env=_environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            ) as process,
-        ):
-            for count, line in enumerate(process.stdout or (), start=1):
-                record.write(line)
-                on_package(count)
-            code = process.wait()
-        if code:
+        command = [str(self.binary), "build", *flags, program.package]
+        if _follow(command, program.source, _environment(), log, on_package):
             raise BuildError(explain(program, log.read_text(), log))
+
+    def define(self, program: Program, definitions: GeneratedDefinitions, folder: Path, log: Path) -> None:
+        """Makes CRD files from Go types with the controller-gen that was built into `folder`.
+
+        Raises:
+            BuildError: it failed, or made nothing.
+        """
+        target = folder / definitions.target
+        paths = [f"paths={package}" for package in definitions.packages]
+        # controller-gen finds the types by asking `go`, which need not be on the PATH of the user.
+        search = os.pathsep.join([str(self.binary.parent), os.environ.get("PATH", "")])
+        environment = {**_environment(), "GOFLAGS": "-mod=readonly", "PATH": search}
+        command = [str(folder / program.name), "crd", *paths, f"output:crd:dir={target}"]
+        if _follow(command, program.source, environment, log, lambda _: None):
+            raise BuildError(explain(program, log.read_text(), log))
+        if not list(target.glob("*.yaml")):
+            raise BuildError(f"{program.name} {program.version}: controller-gen made no definition")
 
     def module_folder(self, program: Program, files: ForeignFiles) -> Path:
         """The source of a module, downloaded when need be and checked against go.sum.
@@ -122,6 +123,28 @@ class Go:
                 f"{files.module}@{version} has a checksum that is not in {program.source}/go.sum"
             )
         return Path(answer["Dir"])
+
+
+def _follow(
+    command: list[str], folder: Path, environment: dict[str, str], log: Path, on_line: Callable[[int], None]
+) -> int:
+    """Runs a command that ends with us, its output in the log; returns its exit code."""
+    with (
+        log.open("w") as record,
+        subprocess.Popen(
+            guarded(command),
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process,
+    ):
+        for count, line in enumerate(process.stdout or (), start=1):
+            record.write(line)
+            on_line(count)
+        return process.wait()
 
 
 def explain(program: Program, output: str, log: Path | None) -> str:

@@ -51,7 +51,7 @@ FAKE_GO = """
             (home / "hold").read_text()
         if (home / "failure").exists():
             sys.exit((home / "failure").read_text())
-        output.write_text("binary")
+        output.write_text((home / "program").read_text() if (home / "program").exists() else "binary")
         output.chmod(0o755)
     elif arguments[:2] == ["mod", "download"]:
         if (home / "failure").exists():
@@ -178,6 +178,41 @@ def test_files_of_the_module_are_put_beside_the_binary(workshop: Workshop) -> No
     copied = builder.folder(BY_NAME["flux-crds"]) / "crds" / "kind.yaml"
     assert copied.read_text() == "kind: CustomResourceDefinition"
     assert os.access(copied, os.W_OK), "a read-only copy could not be removed"
+
+
+GENERATOR = """#!/bin/sh
+echo "$0 $* $(command -v go)" > {home}/asked
+for argument; do
+  case "$argument" in output:crd:dir=*) folder="${{argument#output:crd:dir=}}" ;; esac
+done
+if [ -e {home}/nothing ]; then exit 0; fi
+if [ -e {home}/broken ]; then echo "type Broken has no marker" >&2; exit 1; fi
+mkdir -p "$folder" && echo "kind: CustomResourceDefinition" > "$folder/kind.yaml"
+"""
+
+
+def test_definitions_that_nobody_publishes_are_made_from_the_types(workshop: Workshop) -> None:
+    workshop.tell("program", GENERATOR.format(home=workshop.go.parent))
+    builder, helm = workshop.builder(), BY_NAME["helm-crds"]
+    builder.ensure(["helm-crds"])
+    made = builder.folder(helm) / "crds" / "kind.yaml"
+    assert made.read_text() == "kind: CustomResourceDefinition\n"
+    asked = (workshop.go.parent / "asked").read_text()
+    assert "paths=github.com/fluxcd/helm-controller/api/v2" in asked
+    assert str(workshop.go) in asked, "the generator finds the Go that was found for it"
+    assert builder.missing(["helm-crds"]) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [("broken", "type Broken has no marker"), ("nothing", "made no definition")]
+)
+def test_a_generator_that_fails_leaves_nothing(workshop: Workshop, fault: str, said: str) -> None:
+    workshop.tell("program", GENERATOR.format(home=workshop.go.parent))
+    workshop.tell(fault)
+    with pytest.raises(BuildError, match=said):
+        workshop.builder().ensure(["helm-crds"])
+    assert workshop.leftovers() == []
+    assert workshop.builder().missing(["helm-crds"]) == [BY_NAME["helm-crds"]]
 
 
 def test_a_module_with_another_checksum_is_refused(workshop: Workshop) -> None:

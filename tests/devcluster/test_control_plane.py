@@ -102,6 +102,33 @@ class TestServed:
         with pytest.raises(DevClusterError, match="no CRD files for 'nobody'"):
             own.crd_files("nobody")
 
+    @pytest.mark.parametrize(
+        ("group", "api_version", "kind"),
+        [
+            ("helm", "helm.toolkit.fluxcd.io/v2", "HelmRelease"),
+            ("gateway", "gateway.networking.k8s.io/v1", "HTTPRoute"),
+            ("gateway", "gateway.networking.k8s.io/v1beta1", "ReferenceGrant"),
+            ("envoy", "gateway.envoyproxy.io/v1alpha1", "SecurityPolicy"),
+        ],
+    )
+    def test_the_server_takes_the_definitions_of_every_group(
+        self, own: DevCluster, group: str, api_version: str, kind: str
+    ) -> None:
+        own.apply(own.crd_files(group))
+        served = own.rest.get(f"/apis/{api_version}")["resources"]
+        assert kind in {each["kind"] for each in served}
+
+    def test_a_release_is_checked_by_the_schema_of_flux(self, own: DevCluster) -> None:
+        own.apply(own.crd_files("helm"))
+        release = {
+            "apiVersion": "helm.toolkit.fluxcd.io/v2",
+            "kind": "HelmRelease",
+            "metadata": {"name": "a"},
+            "spec": {"interval": "often"},
+        }
+        with pytest.raises(ApiError, match=r"spec\.interval"):
+            own.apply(release)
+
     def test_a_node_is_ready_to_be_used_without_a_kubelet(self, own: DevCluster) -> None:
         own.add_node("bare", labels={"a": "b"}, allocatable={"nvidia.com/gpu": "2"}, ready=False)
         node = own.rest.get("/api/v1/nodes/bare")
