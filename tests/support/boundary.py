@@ -55,6 +55,10 @@ API_GROUPS: Final = (
 PUBLIC_HOSTS: Final = (
     "docker.io",  # images
     "ghcr.io",  # images
+    "quay.io",  # images
+    "github.com",  # a chart that is published nowhere else
+    "charts.jetstack.io",  # charts
+    "github.io",  # charts
     "json-schema.org",  # the schema of our schemas
     "apache.org",  # the licence
     "keepachangelog.com",  # the form of the change log
