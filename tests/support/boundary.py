@@ -56,13 +56,17 @@ PUBLIC_HOSTS: Final = (
     "docker.io",  # images
     "ghcr.io",  # images
     "quay.io",  # images
-    "github.com",  # a chart that is published nowhere else
     "charts.jetstack.io",  # charts
-    "github.io",  # charts
+    "kubernetes-sigs.github.io",  # charts
+    "stakater.github.io",  # charts
+    "rocm.github.io",  # charts
+    "intel.github.io",  # charts
     "json-schema.org",  # the schema of our schemas
     "apache.org",  # the licence
     "keepachangelog.com",  # the form of the change log
 )
+PUBLIC_REPOSITORIES: Final = ("https://github.com/kubernetes-sigs/agent-sandbox.git",)
+"""Whole addresses, since anybody's repository is at the same host."""
 ALLOWED_DOMAINS: Final = (*PLACEHOLDER_DOMAINS, *OUR_DEFAULTS, *API_GROUPS, *PUBLIC_HOSTS)
 IN_CLUSTER_HOST: Final = re.compile(r"kubernetes\.default\.svc|localhost|127\.0\.0\.1|0\.0\.0\.0")
 
@@ -109,6 +113,8 @@ _PLACEHOLDERS: Final = re.compile(
 
 def domains(text: str) -> Iterator[str]:
     """Names of hosts that are not admitted."""
+    for repository in PUBLIC_REPOSITORIES:
+        text = text.replace(repository, "")
     found = [match.group() for match in _DOMAIN.finditer(text)]
     found += [match[1] for match in _URL_HOST.finditer(text) if not IN_CLUSTER_HOST.fullmatch(match[1])]
     for domain in found:

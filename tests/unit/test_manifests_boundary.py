@@ -29,6 +29,8 @@ PLANTED = {
         "oci://registry.customer.de/charts",
         "notexample.com",
         "user@github.com:owner",
+        "https://github.com/customer/repo.git",
+        "customer.github.io",
     ],
     "addresses": ["10.0.0.1", "192.168.1.20", "172.16.0.1", "100.64.3.4", "169.254.169.254", "8.8.8.8"],
     "emails": ["somebody@customer.com"],
