@@ -1,0 +1,115 @@
+"""How our kinds appear on the command line: their names, and their columns in tables.
+
+`crds` writes them into the definitions, from where kubectl has them; `magicstick get` reads them here.
+Nothing here needs a model, so that a command that only prints a table starts quickly
+(spec: magicstick-api §2).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from magicstick.api import kinds
+from magicstick.kube.kinds import Kind
+
+CATEGORY: Final = "magicstick"
+"""`kubectl get magicstick` lists the objects of all our kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`; those of priority 1 show with `-o wide` alone."""
+
+    name: str
+    type: str
+    path: str
+    """Where the value is, in the API's JSONPath."""
+    priority: int = 0
+
+
+AGE: Final = Column("Age", "date", ".metadata.creationTimestamp")
+PHASE: Final = Column("Phase", "string", ".status.phase")
+ENABLED: Final = Column("Enabled", "boolean", ".spec.enabled")
+TARGET: Final = Column("Target", "string", ".spec.targetNamespace")
+READINESS: Final = tuple(
+    Column(name, "string", f'.status.conditions[?(@.type=="Ready")].{field}', priority=1)
+    for name, field in (("Ready", "status"), ("Reason", "reason"), ("Message", "message"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Appearance:
+    """The names of one kind beside its plural, and its columns after `NAME`."""
+
+    kind: Kind
+    short_names: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def singular(self) -> str:
+        """The name of one object's kind, as in `moduleactivation/litellm`."""
+        return self.kind.kind.lower()
+
+
+APPLIANCE: Final = Appearance(
+    kinds.APPLIANCE,
+    ("msapp", "appliance"),
+    (
+        PHASE,
+        Column("Profile", "string", ".spec.profile"),
+        Column("Source", "string", ".spec.source.name"),
+        AGE,
+        *READINESS,
+    ),
+)
+MODULE_ACTIVATION: Final = Appearance(
+    kinds.MODULE_ACTIVATION,
+    ("msmod",),
+    (
+        Column("Module", "string", ".spec.module"),
+        ENABLED,
+        PHASE,
+        Column("Kustomization", "string", ".status.kustomization"),
+        AGE,
+        *READINESS,
+    ),
+)
+APP_INSTANCE: Final = Appearance(
+    kinds.APP_INSTANCE,
+    ("msinst",),
+    (
+        Column("Type", "string", ".spec.application"),
+        ENABLED,
+        TARGET,
+        PHASE,
+        Column("URL", "string", ".status.url"),
+        AGE,
+        *READINESS,
+    ),
+)
+MODEL_ACTIVATION: Final = Appearance(
+    kinds.MODEL_ACTIVATION,
+    ("msmodel",),
+    (
+        Column("Type", "string", ".spec.type"),
+        ENABLED,
+        TARGET,
+        PHASE,
+        Column("Model", "string", ".status.modelRef"),
+        Column("VRAM", "integer", ".status.vramRequiredMi"),
+        AGE,
+        *READINESS,
+    ),
+)
+HOST_OPERATION: Final = Appearance(
+    kinds.HOST_OPERATION,
+    ("mshostop",),
+    (
+        Column("Node", "string", ".spec.nodeName"),
+        Column("Action", "string", ".spec.action"),
+        PHASE,
+        Column("Message", "string", ".status.message", priority=1),
+    ),
+)
+
+APPEARANCES: Final = (APPLIANCE, MODULE_ACTIVATION, APP_INSTANCE, MODEL_ACTIVATION, HOST_OPERATION)
+"""Every kind of ours, in the order in which it is listed. A later kind is one more entry."""
