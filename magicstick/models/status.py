@@ -11,7 +11,7 @@ from magicstick.runtime.conditions import Condition, State, condition, cut, summ
 Status = dict[str, Any]
 
 RUNTIME_READY: Final = "RuntimeReady"
-"""True once a replica and the engine's own checks are there, at this generation: the model may be published."""
+"""True once a replica and the engine's own checks are there at this generation: it may be published."""
 CATALOG_PUBLISHED: Final = "CatalogPublished"
 """Whether the model catalog lists the model; Unknown while nobody can tell."""
 
@@ -162,6 +162,8 @@ class Report:
     message: str
     resolved: Resolved | None = None
     """None where nothing is resolved: resolved fields are empty then (spec: models §3.2)."""
+    requested_kv_cache_type: str = ""
+    """What a model that is not resolved asks for: a local one always says."""
     catalog_id: str = ""
     model_ref: str = ""
     profile: str = ""
@@ -195,6 +197,13 @@ def model_status(generation: int, report: Report) -> Status:
     }
 
 
+_PUBLISHED: Final[Mapping[State, str]] = {
+    "True": "CatalogReady",
+    "False": "NotPublished",
+    "Unknown": "CatalogUnreadable",
+}
+
+
 def _conditions(generation: int, report: Report) -> list[Condition]:
     reason, message = report.reason, report.message
     summary = summarise(
@@ -205,10 +214,11 @@ def _conditions(generation: int, report: Report) -> list[Condition]:
         reconciling=report.phase in IN_PROGRESS,
         stalled=report.phase is ModelPhase.DEGRADED and reason in STALLED,
     )
+    serves = "RuntimeReady" if report.runtime_ready == "True" else reason
     return [
         *summary,
-        condition(RUNTIME_READY, report.runtime_ready, reason, message, generation),
-        condition(CATALOG_PUBLISHED, report.published, reason, message, generation),
+        condition(RUNTIME_READY, report.runtime_ready, serves, message, generation),
+        condition(CATALOG_PUBLISHED, report.published, _PUBLISHED[report.published], message, generation),
     ]
 
 
@@ -220,7 +230,7 @@ def _resolved(report: Report) -> Status:
         "artifact": "",
         "precision": "",
         "quantization": "",
-        "requestedKvCacheType": "",
+        "requestedKvCacheType": report.requested_kv_cache_type,
         "effectiveKvCacheType": "",
         "resolvedResourceProfile": report.profile,
         "vramRequiredMi": 0,
