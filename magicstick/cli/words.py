@@ -1,0 +1,101 @@
+"""What the words of a command line ask for: kinds by any of their names, and objects by name."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from magicstick.api.appearances import APPEARANCES, APPLIANCE, CATEGORY, Appearance, Column
+from magicstick.cli.errors import MISUSED, CommandError
+from magicstick.kube.kinds import Kind
+
+HARDWARE: Final = Appearance(
+    Kind("", "", "Hardware", "hardware"),
+    ("hw",),
+    (
+        Column("Vendor", "string", ".vendor"),
+        Column("Phase", "string", ".phase"),
+        Column("Managed By", "string", ".managedBy"),
+        Column("Nodes", "string", ".detectedNodes"),
+        Column("Allocatable", "integer", ".allocatableResources"),
+        Column("Supported", "string", ".supportedNodes", priority=1),
+        Column("Version", "string", ".operatorVersion", priority=1),
+        Column("Message", "string", ".message", priority=1),
+    ),
+)
+"""No kind of the API: the entries of `Appliance.status.hardwareOperators`, one for each vendor."""
+
+LISTED: Final = (APPLIANCE, HARDWARE, *(each for each in APPEARANCES if each is not APPLIANCE))
+"""What can be asked for, in the order in which it is shown."""
+EVERYTHING: Final = frozenset({"all", CATEGORY})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Objects of one kind: those of these names, or all."""
+
+    appearance: Appearance
+    names: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> Kind:
+        """The kind to read; that of the Appliance for hardware, which its status tells of."""
+        return APPLIANCE.kind if self.appearance is HARDWARE else self.appearance.kind
+
+
+def names_of(appearance: Appearance) -> Iterator[str]:
+    """Every word that stands for a kind, in lower case, the plural first."""
+    kind = appearance.kind
+    yield kind.plural
+    if appearance.singular != kind.plural:
+        yield appearance.singular
+    yield from (name for name in appearance.short_names if name != appearance.singular)
+    if kind.group:
+        for name in (kind.plural, appearance.singular):
+            yield f"{name}.{kind.group}"
+            yield f"{name}.{kind.version}.{kind.group}"
+
+
+def kind_called(word: str) -> Appearance:
+    """The kind of this name: plural, singular, short or full, in any case.
+
+    Raises:
+        CommandError: no kind is called so; the message lists those there are.
+    """
+    known = {name: appearance for appearance in LISTED for name in names_of(appearance)}
+    found = known.get(word.lower())
+    if found is not None:
+        return found
+    near = difflib.get_close_matches(word.lower(), known, 1)
+    guess = f" (did you mean {near[0]!r}?)" if near else ""
+    kinds = ", ".join(f"{each.kind.plural} ({each.short_names[0]})" for each in LISTED)
+    raise CommandError(f"there is no kind {word!r}{guess}; kinds are {kinds}", MISUSED)
+
+
+def wanted(words: Sequence[str]) -> tuple[Wanted, ...]:
+    """What the words ask for, as kubectl reads them; everything where there are none.
+
+    Forms: `KIND`, `KIND,KIND`, `KIND NAME…`, `KIND/NAME…`. Asking twice for a kind shows it once.
+
+    Raises:
+        CommandError: a kind that is none, a form that is none of these, an empty name.
+    """
+    if not words or (len(words) == 1 and words[0].lower() in EVERYTHING):
+        return tuple(Wanted(each) for each in LISTED)
+    if any("/" in word for word in words):
+        return _pairs(words)
+    kinds = [kind_called(word) for word in words[0].split(",")]
+    names = tuple(dict.fromkeys(words[1:]))
+    if names and len(kinds) > 1:
+        raise CommandError("names need one kind: 'magicstick get KIND NAME…' or 'KIND/NAME…'", MISUSED)
+    return tuple(Wanted(kind, names) for kind in dict.fromkeys(kinds))
+
+
+def _pairs(words: Sequence[str]) -> tuple[Wanted, ...]:
+    names: dict[Appearance, dict[str, None]] = {}
+    for word in words:
+        kind, slash, name = word.partition("/")
+        if not slash or not name or "/" in name:
+            raise CommandError(f"{word!r} is no KIND/NAME, as the other words are", MISUSED)
+        names.setdefault(kind_called(kind), {})[name] = None
+    return tuple(Wanted(kind, tuple(found)) for kind, found in names.items())
