@@ -86,9 +86,10 @@ class _Walk:
         self._told: set[Subject] = set()
 
     def nodes(self, subject: Subject, above: tuple[Subject, ...]) -> tuple[Node, ...]:
-        self._told.add(subject)
-        path = (*above, subject)
-        return tuple(self._node(cause, path) for cause in self._explain(subject).causes)
+        causes, path = self._explain(subject).causes, (*above, subject)
+        if causes:
+            self._told.add(subject)
+        return tuple(self._node(cause, path) for cause in causes)
 
     def _node(self, cause: Cause, path: tuple[Subject, ...]) -> Node:
         below: list[Node] = []
@@ -109,6 +110,7 @@ class _Walk:
         return Node(cause, end=end, onward=onward)
 
     def _check(self, source: Subject, target: Subject) -> None:
-        kinds = [STANDS_IN.get(each.kind, each.kind) for each in (source, target)]
-        if not self._covers(*kinds) and kinds[0] != kinds[1]:
+        known, wanted = (STANDS_IN.get(each.kind, each.kind) for each in (source, target))
+        part_of_it = target.kind in STANDS_IN and known == wanted
+        if not part_of_it and not self._covers(known, wanted):
             raise NotCoveredError(f"no edge leads from {source} to {target}")
