@@ -27,7 +27,7 @@ else:
 class NodeMeta(ObjectMeta, frozen=True, rename="camel", gc=False):
     """Metadata with all labels, but of the annotations only `labels.GPU_HOST_PREFLIGHT`."""
 
-    annotations: HostAnnotations = {}
+    annotations: HostAnnotations = msgspec.field(default_factory=dict)
 
 
 class NodeCondition(msgspec.Struct, frozen=True, gc=False):

@@ -48,7 +48,11 @@ class Gate:
         return f"The model cache is being cleared: {', '.join(self.operations)}."
 
 
-def cache_cleanup(operations: Iterable[Resource] | None, last_known: bool | None, now: datetime) -> Gate:
+def cache_cleanup(
+    operations: Iterable[Resource] | None,
+    last_known: bool | None,  # noqa: FBT001 - a state that may be unknown, not a switch
+    now: datetime,
+) -> Gate:
     """The gate over all HostOperations, of whatever node.
 
     Args:
