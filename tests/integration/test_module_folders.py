@@ -33,6 +33,7 @@ FLUX: Final = "kustomize.toolkit.fluxcd.io"
 GENERATOR: Final = "secret-generator.v1.mittwald.de/autogenerate"
 
 SURVIVORS: Final[dict[str, set[str]]] = {
+    "dashboard": {"Namespace/host-management"},
     "litellm": {
         "Secret/litellm-masterkey-secret",
         "Secret/litellm-postgresql-secret",

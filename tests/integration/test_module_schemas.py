@@ -26,10 +26,10 @@ SET: Final = {
     "AI_APPLIANCE_LITELLM_POSTGRES_STORAGE": "5",
     "AI_APPLIANCE_ANYTHING_LLM_STORAGE": "20G",
     "AI_APPLIANCE_QDRANT_STORAGE": "3Mi",
-    "AI_APPLIANCE_DEFAULT_CHAT_MODEL": "1e3",
-    "AI_APPLIANCE_DEFAULT_EMBEDDING_MODEL": "yes",
+    "AI_APPLIANCE_DEFAULT_CHAT_MODEL": "org/model:8b",
+    "AI_APPLIANCE_DEFAULT_EMBEDDING_MODEL": "embed-v1.5",
 }
-"""Values that the settings admit, among them some that YAML reads as numbers and truth values."""
+"""Values that the settings admit; a size without a unit arrives as a number."""
 
 
 @pytest.fixture(scope="module")
