@@ -68,8 +68,10 @@ class Writing(Protocol):
         """JSON merge patch."""
         ...
 
-    async def delete(self, kind: Kind, key: ObjectKey, *, uid: str | None = None) -> Resource | None:
-        """DELETE with a precondition."""
+    async def delete(
+        self, kind: Kind, key: ObjectKey, *, uid: str | None = None, resource_version: str | None = None
+    ) -> Resource | None:
+        """DELETE with preconditions."""
         ...
 
 
@@ -164,10 +166,13 @@ class Applier:
         self._caches.written(kind, created)
         return True
 
-    async def delete(self, kind: Kind, key: ObjectKey, uid: str) -> bool:
+    async def delete(self, kind: Kind, key: ObjectKey, uid: str, resource_version: str | None = None) -> bool:
         """Delete exactly the object with this uid; whether a deletion was asked for now.
 
         False when it is gone, replaced, or dying already: there is nothing left to ask for.
+
+        Raises:
+            Conflict: it is not in the `resource_version` that was asked for.
         """
         live = self._cached(kind, key)
         if live is not None and live.metadata.uid == uid and live.metadata.dying:
@@ -175,7 +180,7 @@ class Applier:
             return False
         self._note(Place(kind, key), "delete")
         try:
-            left = await self._client.delete(kind, key, uid=uid)
+            left = await self._client.delete(kind, key, uid=uid, resource_version=resource_version)
         except NotFound as error:
             self._gone(kind, key, uid, error)
             return False

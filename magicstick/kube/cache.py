@@ -210,11 +210,17 @@ class Caches:
         """The object as the caches know it; None when it does not exist.
 
         Raises:
-            NotCachedError: no synced cache holds whole objects of this kind at this place.
+            NotCachedError: no synced cache holds whole objects of this kind at this place; where one does
+                that is limited by labels, what it lacks may exist all the same.
         """
+        found: Resource | None
         for projection in self._projections.get(kind, ()):
             if projection.tells_absence_of(key):
-                found: Resource | None = projection.informer.store.get(key)
+                found = projection.informer.store.get(key)
+                return found
+        for projection in self._projections.get(kind, ()):
+            found = projection.known(key)
+            if found is not None:
                 return found
         raise NotCachedError(f"{kind} {key}")
 

@@ -34,6 +34,12 @@ class Projection(Generic[V]):
             and self.informer.state is InformerState.SYNCED
         )
 
+    def known(self, key: ObjectKey) -> Resource | None:
+        """The whole object where the store has it; None says nothing, since labels may leave it out."""
+        if not self._whole or self.informer.state is not InformerState.SYNCED:
+            return None
+        return cast("Resource | None", self.informer.store.get(key))
+
     def written(self, obj: Resource) -> None:
         """Take what a write returned, where the object belongs to the list and the view can hold it."""
         if not self._fits or not self.informer.scope.covers(obj.metadata):

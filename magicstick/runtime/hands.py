@@ -22,8 +22,8 @@ class Hands(Protocol):
         """Create it unless it exists; whether it was created."""
         ...
 
-    async def delete(self, kind: Kind, key: ObjectKey, uid: str) -> bool:
-        """Delete exactly this object; whether anything was sent."""
+    async def delete(self, kind: Kind, key: ObjectKey, uid: str, resource_version: str | None = None) -> bool:
+        """Delete exactly this object, perhaps only in this version; whether anything was sent."""
         ...
 
     async def add_finalizer(self, kind: Kind, live: Resource, finalizer: str) -> bool:

@@ -34,6 +34,8 @@ class Delete:
     kind: Kind
     key: ObjectKey
     uid: str
+    resource_version: str | None = None
+    """Only in this version, where what was seen of it is the reason; any change of it is seen first."""
 
 
 Step = Apply | Create | Delete

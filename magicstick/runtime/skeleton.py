@@ -196,8 +196,8 @@ class Skeleton(Generic[Obs]):
                 return await self._hands.apply(kind, body)
             case Create(kind, body):
                 return await self._hands.create(kind, body)
-            case Delete(kind, key, uid):
-                return await self._hands.delete(kind, key, uid)
+            case Delete(kind, key, uid, resource_version):
+                return await self._hands.delete(kind, key, uid, resource_version)
 
     async def _add_finalizer(self, key: ObjectKey) -> bool:
         live, finalizer = self._store.get(key), self._declaration.finalizer

@@ -40,6 +40,7 @@ class Sent:
     uid: str | None = None
     subresource: str | None = None
     force: bool = False
+    resource_version: str | None = None
 
 
 class Cluster:
@@ -82,9 +83,11 @@ class Cluster:
         patched: Resource = self._answer(Sent("patch", body, subresource=subresource))
         return patched
 
-    async def delete(self, kind: Kind, key: ObjectKey, *, uid: str | None = None) -> Resource | None:
+    async def delete(
+        self, kind: Kind, key: ObjectKey, *, uid: str | None = None, resource_version: str | None = None
+    ) -> Resource | None:
         assert (kind, key) == (WIDGET, A)
-        left: Resource | None = self._answer(Sent("delete", uid=uid))
+        left: Resource | None = self._answer(Sent("delete", uid=uid, resource_version=resource_version))
         return left
 
     def live(self, kind: Kind, key: ObjectKey) -> Resource | None:
@@ -327,6 +330,15 @@ async def test_a_deletion_is_bound_to_the_uid_and_seen_at_once() -> None:
     assert await bench.applier.delete(WIDGET, A, "uid-a")
     assert bench.cluster.sent == [Sent("delete", uid="uid-a")]
     assert bench.cluster.cache == {}
+
+
+async def test_a_deletion_of_one_version_is_bound_to_it_and_a_later_version_is_a_conflict() -> None:
+    bench = Bench(ours(5, {}))
+    bench.answers(Conflict("the ResourceVersion in the precondition (5) does not match that of the object"))
+    with pytest.raises(Conflict):
+        await bench.applier.delete(WIDGET, A, "uid-a", "5")
+    assert bench.cluster.sent == [Sent("delete", uid="uid-a", resource_version="5")]
+    assert A in bench.cluster.cache
 
 
 async def test_an_object_that_lives_on_for_its_finalizers_is_seen_dying() -> None:

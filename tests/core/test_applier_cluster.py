@@ -398,6 +398,17 @@ async def test_a_deletion_is_seen_at_once(stage: Stage, kind: Kind) -> None:
     assert stage.caches.live(kind, stage.key()) is None
 
 
+async def test_a_deletion_of_an_older_version_is_a_conflict_and_deletes_nothing(stage: Stage) -> None:
+    await stage.applier.apply(CONFIG_MAP, stage.body(CONFIG_MAP, {}))
+    live = stage.live(CONFIG_MAP)
+    with pytest.raises(Conflict):
+        await stage.applier.delete(CONFIG_MAP, stage.key(), live.metadata.uid, "1")
+    assert (await stage.stored(CONFIG_MAP)).metadata.uid == live.metadata.uid
+    assert await stage.applier.delete(
+        CONFIG_MAP, stage.key(), live.metadata.uid, live.metadata.resource_version
+    )
+
+
 # --- finalizers ----------------------------------------------------------------------------------
 
 

@@ -346,6 +346,20 @@ async def test_the_live_object_is_known_only_from_a_synced_list_of_whole_objects
         caches.live(GADGET, A)
 
 
+async def test_what_a_list_limited_by_labels_holds_is_known_and_what_it_lacks_is_not(
+    server: ScriptedServer, caches: Caches, run: Callable[[], None]
+) -> None:
+    caches.add(WIDGET, label_selector="app=web")
+    run()
+    await listed(server, WIDGETS, 7, widget_body("a", 5, labels={"app": "web"}))
+    await eventually(lambda: all(one.state is InformerState.SYNCED for one in caches.informers()))
+    live = caches.live(WIDGET, A)
+    assert live is not None
+    assert live.metadata.resource_version == "5"
+    with pytest.raises(NotCachedError):
+        caches.live(WIDGET, ObjectKey("default", "b"))
+
+
 async def test_the_way_of_listing_is_one_for_all(server: ScriptedServer, client: Client) -> None:
     caches = Caches(client, tuning=Tuning(initial_list=InitialList.PAGES))
     caches.add(WIDGET)

@@ -19,7 +19,7 @@ from magicstick.appliance.reconciler import ApplianceReconciler
 from magicstick.catalogs.loader import Problem
 from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.kube.discovery import CrdCondition, CrdStatus, CrdView
-from magicstick.kube.errors import NameConflict, NotFound
+from magicstick.kube.errors import Conflict, NameConflict, NotFound
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
 from magicstick.kube.objects import ObjectMeta, Resource
@@ -261,10 +261,12 @@ class World:
         self.put(_born(body, f"uid-{next(self.versions)}"))
         return self._wrote("create", kind, _key(body).name)
 
-    async def delete(self, kind: Kind, key: ObjectKey, uid: str) -> bool:
+    async def delete(self, kind: Kind, key: ObjectKey, uid: str, resource_version: str | None = None) -> bool:
         live = self._find(kind, key.name)
         if live is None or live.metadata.uid != uid or live.metadata.dying:
             return False
+        if resource_version not in (None, live.metadata.resource_version):
+            raise Conflict("the object is in another version")
         self._delete(live)
         return self._wrote("delete", kind, key.name)
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from magicstick.kube.errors import ApiError, NotFound
+from magicstick.kube.errors import ApiError, Conflict, NotFound
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
@@ -117,11 +117,13 @@ class FakeHands:
             return False
         return await self.apply(kind, body)
 
-    async def delete(self, kind: Kind, key: ObjectKey, uid: str) -> bool:
+    async def delete(self, kind: Kind, key: ObjectKey, uid: str, resource_version: str | None = None) -> bool:
         live = self.live(kind, key)
         if live is None or live.metadata.uid != uid:
             return False
         await self._begin("delete", kind)
+        if resource_version not in (None, live.metadata.resource_version):
+            raise Conflict("the object is in another version")
         self._stores.store(kind).deleted(key, uid)
         self.history.append(("delete", kind.kind))
         return True
