@@ -1,0 +1,93 @@
+"""The decision about a model that FreeToken serves directly (spec: models §13)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from magicstick.kube.objects import Resource
+from magicstick.models.freetoken_objects import deployment, endpoint, service
+from magicstick.models.freetoken_runtime import CONFIG_MAP, FreeTokenRuntime, freetoken_runtime
+from magicstick.models.kinds import DEPLOYMENT, SERVICE
+from magicstick.models.observation import CheckState, ModelObservation
+from magicstick.models.plans import carry_out, report, still_serving
+from magicstick.models.pods import PodView, trouble
+from magicstick.models.publication import publication
+from magicstick.models.resolved import ResolvedFreeToken
+from magicstick.models.serving import direct_replicas
+from magicstick.models.status import ModelPhase, ModelReason, Report
+from magicstick.runtime.conditions import conditions_of, cut, find
+from magicstick.runtime.plan import Apply, Plan, Step
+
+DETAIL_LIMIT: Final = 500
+
+
+def decide(o: ModelObservation, model: ResolvedFreeToken) -> Plan:
+    """What to do next for a model that nothing before its runtime holds up."""
+    if o.descriptor is None:
+        return _no_runtime(o, f"ConfigMap {CONFIG_MAP} does not exist")
+    runtime = freetoken_runtime(o.descriptor.data)
+    if isinstance(runtime, str):
+        return _no_runtime(o, runtime)
+    if runtime.unverified:
+        message = f"The image of the FreeToken runtime is not verified: {runtime.unverified}."
+        return report(o, ModelPhase.WAITING_FOR_RUNTIME, ModelReason.FREETOKEN_UNVERIFIED, message)
+    return _running(o, model, runtime)
+
+
+def _no_runtime(o: ModelObservation, why: str) -> Plan:
+    return report(o, ModelPhase.WAITING_FOR_RUNTIME, ModelReason.WAITING_FOR_FREETOKEN, f"{why}.")
+
+
+def _running(o: ModelObservation, model: ResolvedFreeToken, runtime: FreeTokenRuntime) -> Plan:
+    """The Service comes first, so that the address is there when the Pod is."""
+    steps: tuple[Step, ...] = (
+        Apply(SERVICE, service(model, runtime)),
+        Apply(DEPLOYMENT, deployment(model, runtime)),
+    )
+    live = next((each.live for each in o.runtimes if each.kind == DEPLOYMENT), None)
+    ready = live is not None and direct_replicas(live) > 0
+    state = _unwell(o) or (_unhealthy(o) if ready else _starting(o, live))
+    if state is None:
+        return publication(o, endpoint=endpoint(model, runtime), steps=steps)
+    phase, reason, message = state
+    return carry_out(o, Report(phase=phase, reason=reason, message=message, effective=ready), steps)
+
+
+State = tuple[ModelPhase, str, str]
+
+
+def _unwell(o: ModelObservation) -> State | None:
+    if o.check.state is not CheckState.FAILED:
+        return None
+    message = o.check.message or "The runtime reports an error."
+    return ModelPhase.DEGRADED, ModelReason.FREETOKEN_HEALTH_FAILED, message
+
+
+def _unhealthy(o: ModelObservation) -> State | None:
+    """With a replica that is ready: None once its health is known to be good, or was and nobody can tell."""
+    if o.check.state is CheckState.PASSED:
+        return None
+    if o.check.state is CheckState.UNKNOWN and still_serving(o):
+        return None
+    message = o.check.message or "It is not known yet whether the runtime has loaded the model."
+    return ModelPhase.STARTING, ModelReason.WAITING_FOR_FREETOKEN_HEALTH, message
+
+
+def _starting(o: ModelObservation, live: Resource | None) -> State:
+    if live is not None and (failed := _progress_failure(live)) is not None:
+        return ModelPhase.DEGRADED, ModelReason.FREETOKEN_DEPLOYMENT_FAILED, failed
+    found = trouble(_pods(o))
+    if found is not None:
+        return ModelPhase.STARTING, found.reason, f"{found.message}."
+    message = "Waiting for a Pod of the runtime to be ready."
+    return ModelPhase.STARTING, ModelReason.WAITING_FOR_FREETOKEN_POD, message
+
+
+def _pods(o: ModelObservation) -> tuple[PodView, ...]:
+    return tuple(each for each in o.pods or () if each.live)
+
+
+def _progress_failure(live: Resource) -> str | None:
+    progress: Mapping[str, object] | None = find(conditions_of(live.status), "Progressing")
+    if progress is None or progress.get("status") != "False":
+        return None
+    return f"The Deployment does not progress: {cut(str(progress.get('message', '')), DETAIL_LIMIT)}"
