@@ -153,6 +153,8 @@ class ResolvedKubeAi(ResolvedLocal):
     cpu_offloading: bool | None = None
     """None where the model does not say, which differs from False."""
     unified_memory: UnifiedMemory | None = None
+    unified_problem: str = ""
+    """Why it cannot be said which node's unified memory is used; "" when it can, or none is."""
     backend: ClassVar[Backend] = Backend.KUBEAI
 
 
@@ -161,7 +163,7 @@ class ResolvedFreeToken(ResolvedLocal):
     """A local model that FreeToken serves (spec: models §13)."""
 
     node: str
-    """Node of the GPUs."""
+    """Node of the GPUs; "" while no GPU is allocatable, so that none can be chosen."""
     gpu_count: int
     """GPUs; also the tensor-parallel size."""
     gpu_memory_mi: int
