@@ -4,7 +4,9 @@ An explainer says of one subject whether it is healthy, and if not, in which ord
 cause names the subjects that it comes from; one that names none is a root, and says what can be done.
 """
 
+import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,6 +39,14 @@ class Subject:
     def key(self) -> ObjectKey:
         """Where the object lives."""
         return ObjectKey(self.namespace, self.name)
+
+    def command(self, verb: str, *options: str) -> str:
+        """A kubectl command about this object."""
+        return kubectl(verb, self.kind.kind.lower(), self.name, *options, namespace=self.namespace)
+
+    def patch(self, spec: Mapping[str, object]) -> str:
+        """The command that sets fields of its spec."""
+        return self.command("patch", "--type=merge", "-p", json.dumps({"spec": spec}, separators=(",", ":")))
 
     def __str__(self) -> str:
         return f"{self.kind.kind}/{self.name}"
@@ -71,8 +81,11 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What there is to say of one subject. A healthy one may have a cause all the same, for those who wait
-    for it: a module that is switched off is as it should be."""
+    """What there is to say of one subject.
+
+    A healthy one may have a cause all the same, for those who wait for it: a module that is switched off is
+    as it should be.
+    """
 
     subject: Subject
     healthy: bool

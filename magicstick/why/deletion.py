@@ -4,7 +4,7 @@ from typing import Final
 
 from magicstick.api.labels import INSTANCE_FINALIZER, MODEL_FINALIZER, MODULE_FINALIZER
 from magicstick.kube.objects import ObjectMeta, View
-from magicstick.why.causes import Cause, Hint, Subject, kubectl
+from magicstick.why.causes import Cause, Hint, Subject
 
 OURS: Final = frozenset({MODULE_FINALIZER, INSTANCE_FINALIZER, MODEL_FINALIZER})
 KEEPERS: Final = {
@@ -32,6 +32,4 @@ def _keeper(metadata: ObjectMeta) -> str:
 
 
 def _look(subject: Subject, text: str) -> Hint:
-    resource = f"{subject.kind.plural}.{subject.kind.group}" if subject.kind.group else subject.kind.plural
-    words = ("get", resource, subject.name, "-o", "yaml")
-    return Hint(text, kubectl(*words, namespace=subject.namespace))
+    return Hint(text, subject.command("get", "-o", "yaml"))

@@ -45,7 +45,10 @@ def around(settings: Settings) -> tuple[Declaration, ...]:
     return (
         _declare("flux", KUSTOMIZATION, settings.flux_namespace, _flux(settings)),
         *(_declare(f"why {kind.plural}", kind, _home(kind, settings), _site(settings)) for kind in DECIDED),
-        *(_declare(f"needs of {kind.plural}", kind, _home(kind, settings), _needs(settings)) for kind in WORKLOADS),
+        *(
+            _declare(f"needs of {kind.plural}", kind, _home(kind, settings), _needs(settings))
+            for kind in WORKLOADS
+        ),
     )
 
 

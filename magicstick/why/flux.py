@@ -73,12 +73,18 @@ def _unapplied(subject: Subject, live: Resource, said: Verdict, sight: Sight) ->
         return _failed(Cause(subject, f"cannot be applied by Flux{told}", because), live, said, sight)
     again = "is being looked at by Flux again" if said.state is FluxState.CHECKING else ""
     hint = Hint("See what Flux says, and whether kustomize-controller runs.", _describe(subject).command)
-    return Cause(subject, (again or "has not been applied by Flux yet") + told, behind, hint, passing=not behind)
+    return Cause(
+        subject, (again or "has not been applied by Flux yet") + told, behind, hint, passing=not behind
+    )
 
 
 def _failed(cause: Cause, live: Resource, said: Verdict, sight: Sight) -> Cause:
     """Whoever corrects the source has to know where, what Flux tried, and whether it tried the correction."""
-    path, tried, newest = str(live.spec.get("path", "")), live.status.get("lastAttemptedRevision"), _newest(live, sight)
+    path, tried, newest = (
+        str(live.spec.get("path", "")),
+        live.status.get("lastAttemptedRevision"),
+        _newest(live, sight),
+    )
     look = _describe(cause.subject).command
     if tried and newest and tried != newest:
         text = f"Flux tried {tried}, and the source has been at {newest} since: have it tried at once."
@@ -111,7 +117,14 @@ def _describe(subject: Subject) -> Hint:
 
 
 def _resume(subject: Subject) -> str:
-    patch = ("patch", subject.kind.kind.lower(), subject.name, "--type=merge", "-p", '{"spec":{"suspend":false}}')
+    patch = (
+        "patch",
+        subject.kind.kind.lower(),
+        subject.name,
+        "--type=merge",
+        "-p",
+        '{"spec":{"suspend":false}}',
+    )
     return kubectl(*patch, namespace=subject.namespace)
 
 
@@ -175,7 +188,9 @@ def _fetched(subject: Subject, live: Resource) -> Explanation:
         hint = Hint(f"Check that {address} can be reached with the Secret that spec.secretRef names.", look)
         return unhealthy(Cause(subject, f"cannot be fetched by Flux{_told(said)}", hint=hint))
     hint = Hint("See what Flux says, and whether source-controller runs.", look)
-    return unhealthy(Cause(subject, f"has not been fetched by Flux yet{_told(said)}", hint=hint, passing=True))
+    return unhealthy(
+        Cause(subject, f"has not been fetched by Flux yet{_told(said)}", hint=hint, passing=True)
+    )
 
 
 def revision_of(source: Resource) -> str:

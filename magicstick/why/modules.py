@@ -4,6 +4,8 @@ The decision is asked of the caches, as the operator does, and never carried out
 operator wrote says that a write was refused, that is the cause: a decision does not know of it.
 """
 
+import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
@@ -12,11 +14,11 @@ from typing import Final
 from magicstick.api import labels
 from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
 from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, ObjectKey
-from magicstick.kube.objects import Resource
 from magicstick.modules.activations import belongs_to
 from magicstick.modules.decide import decide
 from magicstick.modules.facts import State
 from magicstick.modules.flux import suspended
+from magicstick.modules.objects import auto_activation
 from magicstick.modules.observation import Dependency, ModuleObservation
 from magicstick.modules.reconciler import observe
 from magicstick.modules.status import HEALTHY, ModulePhase, ModuleReason, Outcome
@@ -28,6 +30,8 @@ from magicstick.why.deletion import held_by_finalizers
 from magicstick.why.operator import heard, lease_of, running
 from magicstick.why.sight import Sight
 
+ANY: Final = "*"
+"""In place of a name, where all objects of a kind are meant."""
 ACCOUNT: Final = labels.OPERATOR
 """The operator's service account."""
 
@@ -40,7 +44,8 @@ Explainer = Callable[[Cause, ModuleObservation, Sight], Cause]
 
 def module_subject(module: str, sight: Sight) -> Subject:
     """What stands for a module, by its canonical key: its activation, the Kustomization of a static one, or
-    the module itself."""
+    the module itself.
+    """
     definition = sight.facts.catalog.modules.get(module) if sight.facts.catalog is not None else None
     if definition is not None and definition.static:
         return sight.place(KUSTOMIZATION, sight.facts.flux_name(module) or module)
@@ -52,16 +57,17 @@ def module_subject(module: str, sight: Sight) -> Subject:
 
 def explain_module(subject: Subject, sight: Sight) -> Explanation:
     """Why a module has no activation."""
-    standing = module_subject(subject.name, sight)
     if blocked := sight.obstacle(sight.place(MODULE_ACTIVATION, subject.name)):
         return unhealthy(*(replace(each, subject=subject) for each in blocked.causes))
     catalog = sight.facts.catalog
     if catalog is None:
-        return unhealthy(Cause(subject, "cannot be judged without a module catalog", (catalog_subject(sight),)))
-    if standing != subject:
-        return unhealthy(Cause(subject, f"is {standing}", (standing,)))
+        return unhealthy(
+            Cause(subject, "cannot be judged without a module catalog", (catalog_subject(sight),))
+        )
     if subject.name in catalog.invalid:
-        return unhealthy(Cause(subject, "has an invalid entry in the module catalog", (catalog_subject(sight),)))
+        return unhealthy(
+            Cause(subject, "has an invalid entry in the module catalog", (catalog_subject(sight),))
+        )
     if subject.name not in catalog.modules:
         return unhealthy(_not_in_catalog(subject, subject.name, sight))
     return unhealthy(_not_activated(subject, sight))
@@ -76,8 +82,14 @@ def _not_activated(subject: Subject, sight: Sight) -> Cause:
     name, module = other.metadata.name, sight.facts.module_of(other)
     meant = f"module {module}" if belongs_to(other, sight.facts.site) else "another Appliance"
     sentence = f"has no activation, and cannot get one: ModuleActivation/{name} stands for {meant}"
-    return Cause(subject, sentence, hint=Hint("Remove or rename that one, if nobody needs it.",
-                 _look(Subject.of(MODULE_ACTIVATION, other.metadata.key))))
+    return Cause(
+        subject,
+        sentence,
+        hint=Hint(
+            "Remove or rename that one, if nobody needs it.",
+            _look(Subject.of(MODULE_ACTIVATION, other.metadata.key)),
+        ),
+    )
 
 
 def catalog_subject(sight: Sight) -> Subject:
@@ -109,15 +121,20 @@ def explain_activation(subject: Subject, sight: Sight) -> Explanation:
         return unhealthy(Cause(subject, sentence, hint=Hint("Create it.", _activate(subject.name, sight))))
     o = observe(activation, sight.facts)
     plan = decide(o)
-    refused = _refused(subject, o, sight)
-    if refused is not None and plan.outcome not in HEALTHY:
-        return unhealthy(refused)
+    refused = None if plan.outcome in HEALTHY else _refused(subject, o, sight)
     if plan.status is None:
-        return _without_status(subject, o, plan, sight)
-    return _decided(subject, o, plan.status, sight)
+        return _without_status(subject, o, plan, sight) if refused is None else unhealthy(refused)
+    decided = _decided(subject, o, plan.status, sight)
+    if refused is None:
+        return decided
+    # Before anything was asked of Flux, the decision tells the cause; after that, the write that failed does.
+    before_flux = _reason(plan.status) in EXPLAINERS
+    return unhealthy(*decided.causes, refused) if before_flux else unhealthy(refused)
 
 
-def _decided(subject: Subject, o: ModuleObservation, status: Mapping[str, object], sight: Sight) -> Explanation:
+def _decided(
+    subject: Subject, o: ModuleObservation, status: Mapping[str, object], sight: Sight
+) -> Explanation:
     """By the status that the decision asks for, and by whether the operator has written it."""
     phase, message = str(status["phase"]), str(status["message"])
     reported = same_meaning(status, o.activation.status)
@@ -180,7 +197,9 @@ def _missing_definitions(cause: Cause, o: ModuleObservation, sight: Sight) -> Ca
 
 
 def _removing(cause: Cause, o: ModuleObservation, sight: Sight) -> Cause:
-    going = tuple(sight.place(KUSTOMIZATION, each.metadata.name) for each in o.generated if each.metadata.dying)
+    going = tuple(
+        sight.place(KUSTOMIZATION, each.metadata.name) for each in o.generated if each.metadata.dying
+    )
     return replace(cause, because=going or (lease_of(sight),))
 
 
@@ -193,7 +212,9 @@ def _unknown(cause: Cause, o: ModuleObservation, sight: Sight) -> Cause:
     if o.entry is not None and o.entry.problem:
         return replace(cause, because=(catalog_subject(sight),))
     unknown = _not_in_catalog(Subject(MODULE, o.module), o.module, sight)
-    return replace(cause, sentence=f"asks for module {o.module}, which is not in the module catalog", hint=unknown.hint)
+    return replace(
+        cause, sentence=f"asks for module {o.module}, which is not in the module catalog", hint=unknown.hint
+    )
 
 
 def _deletable(cause: Cause, _o: ModuleObservation, _sight: Sight) -> Cause:
@@ -211,8 +232,10 @@ def _editable(cause: Cause, _o: ModuleObservation, _sight: Sight) -> Cause:
 def _cycle(cause: Cause, _o: ModuleObservation, sight: Sight) -> Cause:
     place = catalog_subject(sight)
     words = ("edit", "configmap", place.name)
-    hint = Hint("Take one `requires` out of the circle, in the catalog's source where it has one.",
-                kubectl(*words, namespace=place.namespace))
+    hint = Hint(
+        "Take one `requires` out of the circle, in the catalog's source where it has one.",
+        kubectl(*words, namespace=place.namespace),
+    )
     return replace(cause, hint=hint)
 
 
@@ -264,7 +287,9 @@ def _not_ours(subject: Subject, o: ModuleObservation, sight: Sight) -> Cause:
     ours = ObjectKey(site.appliance_namespace, site.appliance_name)
     patch = f'{{"spec":{{"applianceRef":{{"name":"{ours.name}","namespace":"{ours.namespace}"}}}}}}'
     hint = Hint("Have it belong to this Appliance, if it is meant to.", _patch(subject, patch))
-    return Cause(subject, f"belongs to Appliance {other}, and this one is {ours}: it is left alone", hint=hint)
+    return Cause(
+        subject, f"belongs to Appliance {other}, and this one is {ours}: it is left alone", hint=hint
+    )
 
 
 def _released(subject: Subject, o: ModuleObservation, sight: Sight) -> Cause:
@@ -291,7 +316,7 @@ def _unread(sight: Sight) -> Iterator[Subject]:
     """Subjects of the kinds that cannot be read."""
     for kind in (MODULE_ACTIVATION, KUSTOMIZATION, APPLIANCE, CUSTOM_RESOURCE_DEFINITION):
         if not sight.known(kind):
-            yield sight.place(kind, sight.facts.site.appliance_name if kind == APPLIANCE else "")
+            yield sight.place(kind, ANY)
 
 
 def _refused(subject: Subject, o: ModuleObservation, sight: Sight) -> Cause | None:
@@ -333,7 +358,6 @@ def _look(subject: Subject) -> str:
 
 
 def _activate(module: str, sight: Sight) -> str:
-    site = sight.facts.site
-    patch = f'{{"spec":{{"modules":{{"{module}":{{"enabled":true}}}}}}}}'
-    words = ("patch", "appliance", site.appliance_name, "--type=merge", "-p", patch)
-    return kubectl(*words, namespace=site.appliance_namespace)
+    made = auto_activation(module, sight.facts.site)
+    body = {**made, "metadata": {name: made["metadata"][name] for name in ("name", "namespace")}}
+    return f"echo {shlex.quote(json.dumps(body))} | kubectl apply -f -"

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from magicstick.api.kinds import GIT_REPOSITORY, KUSTOMIZATION, OWN_KINDS
 from magicstick.appliance.decide import ApplianceObservation
 from magicstick.catalogs.applications import ApplicationCatalog
+from magicstick.catalogs.compute_targets import ComputeTargetCatalog
 from magicstick.catalogs.loader import Problem
 from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.kube.informer import InformerState
@@ -48,6 +49,11 @@ class Copies(Protocol):
         ...
 
     @property
+    def compute_targets(self) -> ComputeTargetCatalog | None:
+        """None without a good copy."""
+        ...
+
+    @property
     def problems(self) -> Mapping[str, Problem]:
         """What is wrong, by catalog."""
         ...
@@ -82,7 +88,9 @@ class Sight:
             return None
         if state is InformerState.ABSENT:
             definition = Subject(CUSTOM_RESOURCE_DEFINITION, kind.crd_name)
-            return unhealthy(Cause(subject, f"cannot exist: the server serves no {kind.plural}", (definition,)))
+            return unhealthy(
+                Cause(subject, f"cannot exist: the server serves no {kind.plural}", (definition,))
+            )
         why = self.reason(kind) or "no answer in time"
         may = kubectl("auth", "can-i", "list", str(kind), namespace=subject.namespace)
         hint = Hint("Ask with an account that may list and watch them, or for that right.", may)

@@ -1,0 +1,88 @@
+"""Why something of the cluster itself is in the way: definitions, namespaces, catalogs."""
+
+from collections.abc import Iterator
+
+from magicstick.api.kinds import OWN_KINDS
+from magicstick.catalogs.definitions import APPLICATIONS, COMPUTE_TARGETS, MODEL_PRESETS, MODULES
+from magicstick.kube.discovery import CrdView
+from magicstick.why.causes import Cause, Explanation, Hint, Subject, healthy, kubectl, unhealthy
+from magicstick.why.deletion import held_by_finalizers
+from magicstick.why.edges import catalog_places
+from magicstick.why.sight import FLUX_KINDS, Sight
+
+INSTALL_OURS = "magicstick crds | kubectl apply --server-side -f -"
+
+
+def explain_definition(subject: Subject, sight: Sight) -> Explanation:
+    """Why a kind is not served."""
+    if blocked := sight.obstacle(subject):
+        return blocked
+    found = sight.stores.store(subject.kind).get(subject.key)
+    if not isinstance(found, CrdView):
+        return unhealthy(Cause(subject, "does not exist", hint=_install(subject.name, sight)))
+    if found.metadata.dying:
+        return unhealthy(held_by_finalizers(subject, found, "its objects go with it"))
+    if not found.established:
+        hint = Hint("See its conditions.", kubectl("describe", "crd", subject.name))
+        return unhealthy(Cause(subject, "exists, and the server has not established it", hint=hint))
+    wanted = _version(subject.name)
+    if wanted and not found.serves(wanted):
+        sentence = f"does not serve version {wanted}"
+        return unhealthy(Cause(subject, sentence, hint=_install(subject.name, sight)))
+    return healthy(subject, "is established")
+
+
+def _install(name: str, sight: Sight) -> Hint:
+    if any(name == kind.crd_name for kind in OWN_KINDS):
+        return Hint("Install the kinds of magicstick.", INSTALL_OURS)
+    if any(name == kind.crd_name for kind in FLUX_KINDS):
+        return Hint("Install Flux.", "flux install")
+    bringing = ", ".join(_modules_with(name, sight)) or "whatever brings it"
+    look = kubectl("get", "kustomizations", namespace=sight.facts.site.flux_namespace)
+    return Hint(f"See why what {bringing} installs does not bring it.", look)
+
+
+def _modules_with(name: str, sight: Sight) -> Iterator[str]:
+    catalog = sight.facts.catalog
+    for module, definition in catalog.modules.items() if catalog is not None else ():
+        if name in definition.required_crds:
+            yield f"module {module}"
+
+
+def _version(name: str) -> str:
+    """The version in which the operator uses a kind; "" for a kind that it only waits for."""
+    return next((kind.version for kind in (*OWN_KINDS, *FLUX_KINDS) if kind.crd_name == name), "")
+
+
+def explain_namespace(subject: Subject, sight: Sight) -> Explanation:
+    """Why nothing can be made in a namespace."""
+    if blocked := sight.obstacle(subject):
+        return blocked
+    found = sight.find(subject)
+    if found is None:
+        hint = Hint("Create it, or install what brings it.", kubectl("create", "namespace", subject.name))
+        return unhealthy(Cause(subject, "does not exist", hint=hint))
+    if not found.metadata.dying:
+        return healthy(subject, "exists")
+    sentence = f"is being deleted since {found.metadata.deletion_timestamp}: nothing can be made in it"
+    hint = Hint(
+        "See what holds it; it comes back once it is gone.", kubectl("describe", "namespace", subject.name)
+    )
+    return unhealthy(Cause(subject, sentence, hint=hint))
+
+
+def explain_catalog(subject: Subject, sight: Sight) -> Explanation:
+    """What is wrong with a catalog, by the same reader that the operator has."""
+    names = (MODULES, APPLICATIONS, COMPUTE_TARGETS, MODEL_PRESETS)
+    places = dict(zip((each.source for each in names), catalog_places(sight.settings), strict=True))
+    problems = [
+        sight.catalogs.problems[name]
+        for name, place in places.items()
+        if place == subject.key and name in sight.catalogs.problems
+    ]
+    if not problems:
+        return healthy(subject, "is in order")
+    look = kubectl("get", "configmap", subject.name, "-o", "yaml", namespace=subject.namespace)
+    hint = Hint("Correct it where it comes from (manifests/catalogs).", look)
+    told = " ".join(each.message.removeprefix(f"ConfigMap {subject.key} ") for each in problems)
+    return unhealthy(Cause(subject, told.rstrip("."), hint=hint))

@@ -1,0 +1,47 @@
+"""Which explainer speaks of which kind. A later kind is one more entry, with the edges that it declares."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from magicstick.api.kinds import (
+    APP_INSTANCE,
+    APPLIANCE,
+    GIT_REPOSITORY,
+    KUSTOMIZATION,
+    MODEL_ACTIVATION,
+    MODULE_ACTIVATION,
+)
+from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, LEASE, NAMESPACE, Kind
+from magicstick.why.appliances import explain_appliance
+from magicstick.why.causes import MODULE, Explanation, Subject
+from magicstick.why.cluster import explain_catalog, explain_definition, explain_namespace
+from magicstick.why.flux import explain_kustomization, explain_source
+from magicstick.why.modules import explain_activation, explain_module
+from magicstick.why.operator import explain_lease
+from magicstick.why.sight import Sight
+from magicstick.why.walk import Node, walk
+from magicstick.why.workloads import explain_workload
+
+EXPLAINERS: Final[Mapping[Kind, Callable[[Subject, Sight], Explanation]]] = {
+    APPLIANCE: explain_appliance,
+    MODULE_ACTIVATION: explain_activation,
+    MODULE: explain_module,
+    APP_INSTANCE: explain_workload,
+    MODEL_ACTIVATION: explain_workload,
+    KUSTOMIZATION: explain_kustomization,
+    GIT_REPOSITORY: explain_source,
+    CONFIG_MAP: explain_catalog,
+    CUSTOM_RESOURCE_DEFINITION: explain_definition,
+    NAMESPACE: explain_namespace,
+    LEASE: explain_lease,
+}
+
+
+def explain(subject: Subject, sight: Sight) -> Explanation:
+    """What there is to say of one subject."""
+    return EXPLAINERS[subject.kind](subject, sight)
+
+
+def tree(subject: Subject, sight: Sight) -> tuple[Explanation, tuple[Node, ...]]:
+    """What there is to say of a subject, and the trees of its causes."""
+    return explain(subject, sight), walk(subject, lambda each: explain(each, sight), sight.graph.covers)
