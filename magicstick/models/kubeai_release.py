@@ -1,0 +1,177 @@
+"""What KubeAI has: the profiles that it was installed with, the store that feeds it, and what it runs on.
+
+The inline values of its HelmRelease belong to Git and the store is the operator's. What KubeAI has *taken*
+is neither: it reads its configuration once, when it starts. Its ConfigMap together with a complete rollout
+of its Deployment is therefore the one proof (spec: models §8.2, gpu §8).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+import yaml
+
+from magicstick.kube.kinds import ObjectKey
+from magicstick.kube.objects import Resource
+from magicstick.models.resolved import Profile
+from magicstick.modules.flux import FluxState, verdict
+
+FLUX_NAMESPACE: Final = "flux-system"
+STORE_NAME: Final = "magicstick-offloading-profiles"
+STORE_KEY: Final = "values.json"
+RELEASE_NAME: Final = "kubeai"
+CONFIG_VOLUME: Final = "config"
+CONFIG_KEY: Final = "system.yaml"
+DEFAULT_NAMESPACE: Final = "ai"
+DEPLOYMENT_LABELS: Final = {"app.kubernetes.io/name": "kubeai"}
+PROFILES: Final = "resourceProfiles"
+
+Profiles = Mapping[str, Profile]
+"""By name."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubeAi:
+    """What profiles are derived from. None of it is a guess: what cannot be read is None or empty."""
+
+    installed: Profiles | None = None
+    """The profiles of the release's inline values; None while there is no release."""
+    reads_store: bool = False
+    """Whether the release takes values from the store."""
+    store: Profiles | None = None
+    """The profiles in the store; None while it is absent, or holds something else."""
+
+    @classmethod
+    def of(cls, release: Resource | None, store: Resource | None) -> "KubeAi":
+        """What the HelmRelease and the store's ConfigMap say."""
+        if release is None:
+            return cls(store=stored_profiles(store))
+        return cls(
+            installed=profiles_in(release.spec.get("values")),
+            reads_store=_reads_store(release),
+            store=stored_profiles(store),
+        )
+
+    def find(self, name: str) -> Profile | None:
+        """A profile by name. Inline values win, as they do when Helm puts both together."""
+        for profiles in (self.installed, self.store):
+            if profiles is not None and name in profiles:
+                return profiles[name]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What KubeAI runs with now."""
+
+    profiles: Profiles = field(default_factory=dict)
+    """Of the configuration that its Pods have read."""
+    problem: str = ""
+    """Why it may not have read them yet, as a sentence; "" when it has."""
+
+
+def stored_profiles(store: Resource | None) -> Profiles | None:
+    """The profiles in the store; None when there is no store, or its text is none."""
+    text = store.data.get(STORE_KEY) if store is not None else None
+    if text is None:
+        return None
+    try:
+        document = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
+    listed = document.get(PROFILES) if isinstance(document, Mapping) else None
+    return profiles_in(document) if isinstance(listed, Mapping) else None
+
+
+def profiles_in(values: object) -> Profiles:
+    """The resource profiles of Helm values; what is no profile is left out."""
+    listed = values.get(PROFILES) if isinstance(values, Mapping) else None
+    profiles = listed.items() if isinstance(listed, Mapping) else ()
+    return {name: each for name, each in profiles if isinstance(name, str) and isinstance(each, Mapping)}
+
+
+def release_namespace(release: Resource | None) -> str:
+    """Where KubeAI itself runs."""
+    namespace = release.spec.get("targetNamespace") if release is not None else None
+    return namespace if isinstance(namespace, str) and namespace else DEFAULT_NAMESPACE
+
+
+def config_key(deployment: Resource) -> ObjectKey | None:
+    """The ConfigMap that a Deployment of KubeAI's reads its configuration from."""
+    for volume in _items(_dig(deployment.spec, "template", "spec"), "volumes"):
+        name = _dig(volume, "configMap").get("name")
+        if volume.get("name") == CONFIG_VOLUME and isinstance(name, str):
+            return ObjectKey(deployment.metadata.namespace, name)
+    return None
+
+
+def running(release: Resource | None, deployments: Iterable[Resource], config: Resource | None) -> Running:
+    """What KubeAI runs with: its configuration, and whether all its Pods have started with it.
+
+    `deployments` are those labelled as KubeAI's in the release's namespace, `config` is the ConfigMap of
+    `config_key`. A release under way may have changed the configuration but not yet the Deployment, so
+    nothing counts while Flux is at work on it.
+    """
+    if release is None:
+        return Running(problem="KubeAI is not installed.")
+    found = list(deployments)
+    if len(found) != 1:
+        where = release_namespace(release)
+        return Running(problem=f"KubeAI has {len(found)} Deployments in {where}, and not one.")
+    profiles = _configured(config)
+    if profiles is None:
+        return Running(problem="The configuration of KubeAI cannot be read.")
+    if verdict(release).state is not FluxState.READY:
+        return Running(profiles, _release_problem(release))
+    return Running(profiles, "" if _rolled_out(found[0]) else "KubeAI is being restarted.")
+
+
+def _release_problem(release: Resource) -> str:
+    found = verdict(release)
+    what = "has failed" if found.state is FluxState.FAILED else "is not finished"
+    said = f": {found.message}" if found.message else "."
+    return f"HelmRelease {release.metadata.key} {what}{said}"
+
+
+def _configured(config: Resource | None) -> Profiles | None:
+    text = config.data.get(CONFIG_KEY) if config is not None else None
+    if text is None:
+        return None
+    try:
+        document = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader, the fast one where it is built
+    except (yaml.YAMLError, RecursionError):
+        return None
+    return profiles_in(document) if isinstance(document, Mapping) else None
+
+
+def _rolled_out(deployment: Resource) -> bool:
+    """Whether every Pod is of the newest template, and no older one is left."""
+    wanted, status = deployment.spec.get("replicas", 1), deployment.status
+    observed = status.get("observedGeneration")
+    if not isinstance(observed, int) or observed < deployment.metadata.generation or wanted < 1:
+        return False
+    names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    return all(status.get(name) == wanted for name in names)
+
+
+def _reads_store(release: Resource) -> bool:
+    return any(
+        (each.get("kind"), each.get("name"), each.get("valuesKey", "values.yaml"))
+        == ("ConfigMap", STORE_NAME, STORE_KEY)
+        for each in _items(release.spec, "valuesFrom")
+    )
+
+
+def _dig(value: object, *path: str) -> Mapping[str, object]:
+    for step in path:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def _items(parent: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
+    listed = parent.get(name)
+    return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list | tuple) else []
+
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
