@@ -97,9 +97,18 @@ def in_force(choice: ProfileChoice, kubeai: KubeAi, running: Running) -> str:
     return f"KubeAI has not taken resource profile {final.name} yet: its release is to be made anew."
 
 
-def wait_reason(model: ResolvedKubeAi) -> WaitReason:
-    """What a model waits for while its profile is not in force."""
-    return _first_reason(model)
+def profile_for(
+    model: ResolvedKubeAi, kubeai: KubeAi, running: Running, named: str | None
+) -> ProfileChoice | ProfileWait:
+    """The profile that the Model may name now, or what it waits for.
+
+    `named` is the one that an existing Model names; None without a Model.
+    """
+    choice = choose(model, kubeai)
+    if isinstance(choice, ProfileWait) or choice.reference == named:
+        return choice
+    waiting = in_force(choice, kubeai, running)
+    return ProfileWait(_first_reason(model), waiting) if waiting else choice
 
 
 def content_hash(profile: Profile, length: int) -> str:
