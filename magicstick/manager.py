@@ -22,6 +22,8 @@ from magicstick import __version__
 from magicstick.api.labels import OPERATOR
 from magicstick.appliance.reconciler import ApplianceReconciler
 from magicstick.catalogs.loader import Catalogs
+from magicstick.gpu.facts import HardwareFacts
+from magicstick.gpu.reconciler import HardwareReconciler
 from magicstick.kube.applier import Applier
 from magicstick.kube.cache import Caches, NotSyncedError
 from magicstick.kube.client import Client
@@ -145,8 +147,10 @@ class Manager:
         settings, reads = self.settings, Reads(self.caches)
         modules = ModuleReconciler(reads, self.catalogs, settings, self.discovery)
         orphans = OrphanReconciler(modules.facts, reads, self.catalogs, settings.requeue_seconds)
-        appliance = ApplianceReconciler(modules.facts, reads, self.catalogs, settings.requeue_seconds)
-        for reconciler in (modules, orphans, appliance):
+        hardware_facts = HardwareFacts(modules.facts, reads, self._clock)
+        hardware = HardwareReconciler(hardware_facts, self.catalogs, settings.requeue_seconds)
+        appliance = ApplianceReconciler(hardware_facts, reads, self.catalogs, settings.requeue_seconds)
+        for reconciler in (modules, orphans, hardware, appliance):
             reads.declare(reconciler.declaration)
             yield reconciler
 

@@ -54,6 +54,8 @@ UNUSED: Final[Mapping[Right, str]] = {
     **_each(NAMESPACE, OURS, "appliances moduleactivations", "get", READ_AGAIN),
     **_each(FLUX_NAMESPACE, FLUX, "kustomizations", "get", READ_AGAIN),
     **_each("", "apiextensions.k8s.io", "customresourcedefinitions", "get", SEEN_ANYWAY),
+    **_each("", "", "nodes", "get", SEEN_ANYWAY),
+    **_each(NAMESPACE, OURS, "appinstances modelactivations", "get", SEEN_ANYWAY),
     **_each(NAMESPACE, "", "configmaps", "get", SEEN_ANYWAY),
     **_each(NAMESPACE, OURS, "appliances/status moduleactivations/status", "get", SEEN_ANYWAY),
     **_each(NAMESPACE, OURS, "appliances/status moduleactivations/status", "update", PATCH_ANYWAY),

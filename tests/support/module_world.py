@@ -8,20 +8,22 @@ keeps its contract. Nothing runs by itself: a test says who acts next.
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from magicstick.api import labels
-from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
+from magicstick.api.kinds import APP_INSTANCE, APPLIANCE, KUSTOMIZATION, MODEL_ACTIVATION, MODULE_ACTIVATION
 from magicstick.appliance.reconciler import ApplianceReconciler
 from magicstick.catalogs.loader import Problem
 from magicstick.catalogs.modules import ModuleCatalog
+from magicstick.gpu.facts import HardwareFacts, NodeView
+from magicstick.gpu.reconciler import HardwareReconciler
 from magicstick.kube.discovery import CrdCondition, CrdStatus, CrdView
 from magicstick.kube.errors import Conflict, NameConflict, NotFound
 from magicstick.kube.informer import InformerState
-from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
+from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NODE, Kind, ObjectKey
 from magicstick.kube.objects import ObjectMeta, Resource
 from magicstick.kube.store import DELETED, MODIFIED, Store
 from magicstick.modules.facts import ModuleFacts
@@ -32,7 +34,15 @@ from tests.support.module_objects import FLUX, HOME, condition
 
 FLUX_FINALIZER = "finalizers.fluxcd.io"
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-NAMESPACES = {MODULE_ACTIVATION: HOME, APPLIANCE: HOME, KUSTOMIZATION: FLUX, CUSTOM_RESOURCE_DEFINITION: ""}
+NAMESPACES = {
+    MODULE_ACTIVATION: HOME,
+    APPLIANCE: HOME,
+    APP_INSTANCE: HOME,
+    MODEL_ACTIVATION: HOME,
+    KUSTOMIZATION: FLUX,
+    CUSTOM_RESOURCE_DEFINITION: "",
+    NODE: "",
+}
 
 
 @dataclass(frozen=True)
@@ -47,13 +57,16 @@ class Settings:
 
 
 class FixedClock:
-    """A clock that stands still."""
+    """A clock that stands still unless a test moves it."""
+
+    def __init__(self) -> None:
+        self.passed_s = 0.0
 
     def monotonic(self) -> float:
-        return 0.0
+        return self.passed_s
 
     def now(self) -> datetime:
-        return NOW
+        return NOW + timedelta(seconds=self.passed_s)
 
 
 @dataclass
@@ -137,17 +150,29 @@ class World:
         self.modules = ModuleReconciler(reads, catalogs, settings, self.definitions)
         self.facts: ModuleFacts = self.modules.facts
         self.orphans = OrphanReconciler(self.facts, reads, catalogs, settings.requeue_seconds)
-        self.appliance = ApplianceReconciler(self.facts, reads, catalogs, settings.requeue_seconds)
-        stores, clock = self.reads.stores, FixedClock()
+        self.clock = clock = FixedClock()
+        self.hardware_facts = HardwareFacts(self.facts, reads, clock)
+        self.hardware = HardwareReconciler(self.hardware_facts, catalogs, settings.requeue_seconds)
+        self.appliance = ApplianceReconciler(self.hardware_facts, reads, catalogs, settings.requeue_seconds)
+        stores = self.reads.stores
         self._modules = Skeleton(self.modules, stores[MODULE_ACTIVATION], self, clock=clock)
         self._orphans = Skeleton(self.orphans, stores[KUSTOMIZATION], self, clock=clock)
         self._appliance = Skeleton(self.appliance, stores[APPLIANCE], self, clock=clock)
+        self._hardware = Skeleton(self.hardware, stores[APPLIANCE], self, clock=clock)
 
     # --- what tests do and see -------------------------------------------------------------------
 
     def put(self, obj: Resource) -> None:
         """Make an object exist as given, but for its version."""
         self._store_of(obj).event(MODIFIED, self._next(obj))
+
+    def put_node(self, node: NodeView) -> None:
+        """Make a Node exist as given, but for its version."""
+        self.reads.stores[NODE].event(MODIFIED, self._newer(node))
+
+    def drop_node(self, node: NodeView) -> None:
+        """Delete a Node."""
+        self.reads.stores[NODE].event(DELETED, self._newer(node))
 
     def drop(self, obj: Resource) -> None:
         """Make an object vanish, whatever its finalizers say."""
@@ -187,6 +212,10 @@ class World:
     async def look_at_appliance(self) -> Result:
         """One pass over the Appliance."""
         return await self._appliance.reconcile(ObjectKey(HOME, "local"))
+
+    async def look_at_hardware(self) -> Result:
+        """One pass over the hardware."""
+        return await self._hardware.reconcile(ObjectKey(HOME, "local"))
 
     async def settle(self, order: Callable[[list[str]], list[str]] = sorted, rounds: int = 40) -> int:
         """Let everyone act in rounds until nothing changes any more; how many rounds that took."""
@@ -331,6 +360,10 @@ class World:
         changed = spec != live.spec
         metadata = msgspec.structs.replace(live.metadata, generation=live.metadata.generation + changed)
         return msgspec.structs.replace(live, metadata=metadata, spec=spec)
+
+    def _newer(self, node: NodeView) -> NodeView:
+        metadata = msgspec.structs.replace(node.metadata, resource_version=str(next(self.versions)))
+        return msgspec.structs.replace(node, metadata=metadata)
 
     def _next(self, obj: Resource) -> Resource:
         metadata = msgspec.structs.replace(obj.metadata, resource_version=str(next(self.versions)))

@@ -8,13 +8,14 @@ import structlog
 
 from magicstick.api.kinds import APPLIANCE, MODULE_ACTIVATION
 from magicstick.appliance.entries import KEY_LIMIT
-from magicstick.appliance.reconciler import module_entries
+from magicstick.appliance.sources import module_entries
 from magicstick.catalogs.loader import Problem, ProblemReason
 from magicstick.kube.informer import InformerState
-from magicstick.kube.kinds import ObjectKey
+from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.modules.status import ModulePhase, module_status
 from magicstick.runtime.conditions import find
+from magicstick.runtime.reconciler import Edge
 from tests.support.module_objects import activation, appliance, catalog, kustomization, shipped_catalog
 from tests.support.module_world import World
 
@@ -165,7 +166,7 @@ async def test_unknown_modules_are_told_once() -> None:
 
 def test_what_wakes_the_appliance() -> None:
     there = World(shipped_catalog(), appliance())
-    (edge,) = there.appliance.declaration.edges
+    edge = edge_to(there, MODULE_ACTIVATION)
     old = reported("litellm", ModulePhase.READY)
     assert edge.changed(None, old)
     assert edge.changed(old, None)
@@ -179,6 +180,12 @@ def test_what_wakes_the_appliance() -> None:
     there.reads.enter(MODULE_ACTIVATION, InformerState.SYNCED)
     there.reads.enter(APPLIANCE, InformerState.SYNCED)
     assert woken == [ObjectKey("ai-system", "local")] * 2
+
+
+def edge_to(there: World, kind: Kind) -> Edge[Any]:
+    """The one edge of the Appliance to a kind."""
+    (edge,) = (each for each in there.appliance.declaration.edges if each.kind == kind)
+    return edge
 
 
 def test_many_changes_make_one_status_a_second() -> None:
