@@ -24,8 +24,16 @@ MANAGER = "bare"
 T = TypeVar("T")
 
 
+class RefusedError(RuntimeError):
+    """An answer from 400 up."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class BareClient:
-    """Requests with a token over TLS; raises RuntimeError for any answer from 400 up."""
+    """Requests with a token over TLS; raises RefusedError for any answer from 400 up."""
 
     def __init__(self, url: str, ca_file: Path, token: str, *, user_agent: str = "bare") -> None:
         self._url = url.rstrip("/")
@@ -56,7 +64,8 @@ class BareClient:
         ) as response:
             answer = await response.read()
             if response.status >= HTTPStatus.BAD_REQUEST:
-                raise RuntimeError(f"{method} {path}: {response.status} {answer[:300].decode()}")
+                said = answer[:300].decode(errors="replace")
+                raise RefusedError(response.status, f"{method} {path}: {response.status} {said}")
             return answer
 
     async def create(self, path: str, body: Any) -> bytes:
@@ -85,6 +94,15 @@ class BareClient:
     async def get(self, path: str) -> Any:
         """GET, decoded."""
         return msgspec.json.decode(await self.send("GET", path))
+
+    async def find(self, path: str) -> Any | None:
+        """GET, decoded; None when the server says that it is not there."""
+        try:
+            return await self.get(path)
+        except RefusedError as refused:
+            if refused.code == HTTPStatus.NOT_FOUND:
+                return None
+            raise
 
 
 async def spread(

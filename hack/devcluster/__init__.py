@@ -12,12 +12,13 @@ operator, so that it can never share one of its faults.
 
 from hack.devcluster.audit import AuditMark, AuditRecord
 from hack.devcluster.cluster import DevCluster
-from hack.devcluster.components import CONTROL_PLANE, FULL, WITH_CONTROLLERS, Component
+from hack.devcluster.components import CONTROL_PLANE, FULL, WITH_ACTORS, WITH_CONTROLLERS, Component
 from hack.devcluster.errors import AuditUnavailableError, BuildError, DevClusterError
 
 __all__ = [
     "CONTROL_PLANE",
     "FULL",
+    "WITH_ACTORS",
     "WITH_CONTROLLERS",
     "AuditMark",
     "AuditRecord",

@@ -22,6 +22,7 @@ from hack.devcluster.components import (
     CONTROL_PLANE,
     FULL,
     REPOSITORY,
+    WITH_ACTORS,
     WITH_CONTROLLERS,
     Component,
     programs_of,
@@ -56,6 +57,7 @@ class Selection(StrEnum):
     CONTROL_PLANE = "control-plane"
     WITH_CONTROLLERS = "with-controllers"
     FULL = "full"
+    WITH_ACTORS = "with-actors"
 
 
 class Output(StrEnum):
@@ -69,6 +71,7 @@ SELECTIONS = {
     Selection.CONTROL_PLANE: CONTROL_PLANE,
     Selection.WITH_CONTROLLERS: WITH_CONTROLLERS,
     Selection.FULL: FULL,
+    Selection.WITH_ACTORS: WITH_ACTORS,
 }
 DirectoryOption = Annotated[
     Path, typer.Option(help="Where the cluster keeps its data.", show_default=".dev/cluster")

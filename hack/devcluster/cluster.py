@@ -113,8 +113,8 @@ class DevCluster(ClusterAccess):
         current kubeconfig instead.
 
         Args:
-            components: CONTROL_PLANE, WITH_CONTROLLERS, FULL, or any other selection; the control plane is
-                always in it.
+            components: CONTROL_PLANE, WITH_CONTROLLERS, FULL, WITH_ACTORS, or any other selection; the
+                control plane is always in it.
             directory: where the cluster keeps its data. One that was kept goes on where it ended.
                 A temporary one by default.
             keep: do not remove the directory at the end.
@@ -261,6 +261,8 @@ class DevCluster(ClusterAccess):
             self.apply(self._context.binaries["kwok"].parent / "manifests")
         if component is Component.GIT_SOURCE:
             self.apply([*self.crd_files("flux"), FLUX_NAMESPACE_OBJECT])
+        if component is Component.ACTORS:
+            self.apply([*self.crd_files("flux"), *self.crd_files("helm")])
         if component is Component.KUSTOMIZE_CONTROLLER and Component.GIT_SOURCE not in self.components:
             self._prepare(Component.GIT_SOURCE)
 

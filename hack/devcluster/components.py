@@ -27,11 +27,13 @@ class Component(StrEnum):
     KWOK = "kwok"
     KUSTOMIZE_CONTROLLER = "kustomize-controller"
     GIT_SOURCE = "git-source"
+    ACTORS = "actors"
 
 
 CONTROL_PLANE = (Component.ETCD, Component.API_SERVER)
 WITH_CONTROLLERS = (*CONTROL_PLANE, Component.CONTROLLER_MANAGER, Component.SCHEDULER, Component.KWOK)
 FULL = (*WITH_CONTROLLERS, Component.KUSTOMIZE_CONTROLLER, Component.GIT_SOURCE)
+WITH_ACTORS = (*FULL, Component.ACTORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,18 @@ def git_source(context: Context) -> Command:
     )
 
 
+def actors(context: Context) -> Command:
+    """Our stand-ins for Helm's controller, the vendors' GPU operators and the generator of Secrets."""
+    argv = [
+        sys.executable,
+        "-m",
+        "hack.devcluster.actors",
+        f"--kubeconfig={context.layout.kubeconfig('actors')}",
+        f"--port={context.ports.actors}",
+    ]
+    return Command(argv, f"http://{LOOPBACK}:{context.ports.actors}/readyz", {"PYTHONPATH": str(REPOSITORY)})
+
+
 COMMANDS: dict[Component, Callable[[Context], Command]] = {
     Component.ETCD: etcd,
     Component.API_SERVER: api_server,
@@ -225,12 +239,14 @@ COMMANDS: dict[Component, Callable[[Context], Command]] = {
     Component.KWOK: kwok,
     Component.KUSTOMIZE_CONTROLLER: kustomize_controller,
     Component.GIT_SOURCE: git_source,
+    Component.ACTORS: actors,
 }
 
 # What each component needs of the cache.
 NEEDS: dict[Component, tuple[str, ...]] = {
     Component.GIT_SOURCE: ("flux-crds",),
     Component.KUSTOMIZE_CONTROLLER: ("kustomize-controller", "flux-crds"),
+    Component.ACTORS: ("flux-crds", "helm-crds"),
 }
 
 

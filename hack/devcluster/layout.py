@@ -19,6 +19,7 @@ USERS: dict[str, tuple[str, ...]] = {
     "kwok": ("system:masters",),
     "kustomize-controller": ("system:masters",),
     "git-source": ("system:masters",),
+    "actors": ("system:masters",),
 }
 
 
@@ -49,6 +50,7 @@ class Ports:
     kustomize_controller: int
     kustomize_metrics: int
     git_source: int
+    actors: int
 
     @classmethod
     def choose(cls) -> "Ports":

@@ -13,21 +13,17 @@ It applies nothing. It follows the contract by which the real one is observed (f
 What it would have applied and pruned is remembered by name, so that tests can see data survive.
 """
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import aiohttp
-import msgspec
-
 from hack.bare import BareClient
+from hack.devcluster.actors.following import Collection, Gate, Object, condition, in_background
 
 FINALIZER = "finalizers.fluxcd.io"
 MANAGER = "kustomize-controller"
 STAMP = "2026-01-01T00:00:00Z"
 
-Object = Mapping[str, Any]
 Verdict = tuple[str, str, str]
 """(status of Ready, reason, message)"""
 
@@ -53,51 +49,32 @@ class FluxActor:
         self.verdict: Callable[[Object], Verdict] = applied
         self.installed: set[str] = set()
         self.pruned: list[str] = []
-        self._known: dict[str, Object] = {}
-        self._working = asyncio.Event()
-        self._working.set()
+        self._known = Collection(client, self._path, self._see)
+        self._namespace = namespace
+        self._gate = Gate()
 
     def pause(self) -> None:
         """Do nothing until `resume`."""
-        self._working.clear()
+        self._gate.shut()
 
     def resume(self) -> None:
         """Go on, beginning with what was missed."""
-        self._working.set()
+        self._gate.open()
 
     async def run(self) -> None:
         """Follow the Kustomizations. Never returns."""
-        while True:
-            try:
-                await self._follow()
-            except (RuntimeError, OSError, TimeoutError, aiohttp.ClientError):
-                await asyncio.sleep(0.1)  # the API server is away; there is nothing to wait on
-
-    async def _follow(self) -> None:
-        listing = await self._client.get(self._path)
-        self._known = {item["metadata"]["name"]: item for item in listing["items"]}
-        for item in listing["items"]:
-            await self._reconcile(item)
-        version = listing["metadata"]["resourceVersion"]
-        async for line in self._client.stream(f"{self._path}?watch=1&resourceVersion={version}"):
-            event = msgspec.json.decode(line)
-            if event["type"] == "ERROR":
-                return
-            await self._see(event["type"], event["object"])
+        await self._known.follow()
 
     async def _see(self, type_: str, item: Object) -> None:
-        name = item["metadata"]["name"]
-        if type_ == "DELETED":
-            self._known.pop(name, None)
-        else:
-            self._known[name] = item
+        if type_ != "DELETED":
             await self._reconcile(item)
-        for other in list(self._known.values()):
+        name = item["metadata"]["name"]
+        for other in list(self._known.items.values()):
             if name in _dependencies(other):
                 await self._reconcile(other)
 
     async def _reconcile(self, item: Object) -> None:
-        await self._working.wait()
+        await self._gate.passed()
         name = item["metadata"]["name"]
         with contextlib.suppress(RuntimeError):  # it changed meanwhile; its next event comes
             if item["metadata"].get("deletionTimestamp"):
@@ -124,7 +101,7 @@ class FluxActor:
         await self._client.merge(f"{self._path}/{item['metadata']['name']}", body)
 
     async def _apply(self, name: str, item: Object) -> None:
-        missing = [other for other in _dependencies(item) if not _ready(self._known.get(other))]
+        missing = [other for other in _dependencies(item) if not _ready(self._of(other))]
         if missing:
             verdict: Verdict = ("False", "DependencyNotReady", f"dependency '{missing[0]}' is not ready")
         else:
@@ -135,7 +112,7 @@ class FluxActor:
         if status == "True":
             self.installed.add(name)
         generation = item["metadata"]["generation"]
-        condition = {
+        ready = {
             "type": "Ready",
             "status": status,
             "reason": reason,
@@ -147,38 +124,31 @@ class FluxActor:
             "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
             "kind": "Kustomization",
             "metadata": {"name": name},
-            "status": {"observedGeneration": generation, "conditions": [condition]},
+            "status": {"observedGeneration": generation, "conditions": [ready]},
         }
         await self._client.apply(f"{self._path}/{name}/status", body, manager=MANAGER)
+
+    def _of(self, name: str) -> Object | None:
+        return self._known.items.get((self._namespace, name))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["FluxActor"]:
         """Run in the background within the block."""
-        task = asyncio.create_task(self.run())
-        try:
+        async with in_background(self.run()):
             yield self
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
 
 def _dependencies(item: Object) -> list[str]:
     return [entry["name"] for entry in item["spec"].get("dependsOn", [])]
 
 
-def _condition(item: Object) -> Mapping[str, Any]:
-    conditions = item.get("status", {}).get("conditions", [])
-    return next((entry for entry in conditions if entry["type"] == "Ready"), {})
-
-
 def _told(item: Object) -> tuple[int, str, str, str]:
-    condition = _condition(item)
+    ready = condition(item, "Ready")
     return (
         item.get("status", {}).get("observedGeneration", 0),
-        condition.get("status", ""),
-        condition.get("reason", ""),
-        condition.get("message", ""),
+        ready.get("status", ""),
+        ready.get("reason", ""),
+        ready.get("message", ""),
     )
 
 
@@ -186,4 +156,4 @@ def _ready(item: Object | None) -> bool:
     if item is None:
         return False
     current = item.get("status", {}).get("observedGeneration") == item["metadata"]["generation"]
-    return current and _condition(item).get("status") == "True"
+    return current and condition(item, "Ready").get("status") == "True"
