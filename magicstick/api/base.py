@@ -15,9 +15,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation, StrictInt, model_validator
 from pydantic.alias_generators import to_camel
 
+from magicstick.api import kinds
 from magicstick.api.schema import DATE_TIME, list_map
 
-HOME_NAMESPACE = "ai-system"
+HOME_NAMESPACE = kinds.HOME_NAMESPACE
 """Where all objects of our kinds live; the operator looks nowhere else."""
 
 APPLIANCE_NAME = "local"

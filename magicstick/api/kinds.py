@@ -14,6 +14,9 @@ APP_INSTANCE = Kind(GROUP, VERSION, "AppInstance", "appinstances")
 MODEL_ACTIVATION = Kind(GROUP, VERSION, "ModelActivation", "modelactivations")
 HOST_OPERATION = Kind(GROUP, VERSION, "HostOperation", "hostoperations")
 
+HOME_NAMESPACE = "ai-system"
+"""Where all objects of our kinds live; the operator looks nowhere else."""
+
 OWN_KINDS = (APPLIANCE, MODULE_ACTIVATION, APP_INSTANCE, MODEL_ACTIVATION, HOST_OPERATION)
 """Every kind whose CustomResourceDefinition we ship, in the order in which they are installed."""
 

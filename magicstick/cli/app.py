@@ -17,9 +17,11 @@ import typer
 
 from magicstick import __version__
 from magicstick.cli.errors import FAILED, INTERRUPTED, MISUSED, CommandError
+from magicstick.cli.get.command import EPILOG as GET_EPILOG
+from magicstick.cli.get.command import get
 
 NAME: Final = "magicstick"
-COMMANDS: Final = ("run", "crds", "version", "settings")
+COMMANDS: Final = ("run", "get", "crds", "version", "settings")
 COMPLETION_WORDS: Final = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """Where shells put the command line that is to be completed."""
 
@@ -51,6 +53,7 @@ def application(*, run_options: bool) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.command("run", help=RUN_HELP, epilog=RUN_EPILOG)(_run_with_options() if run_options else _run)
+    app.command("get", epilog=GET_EPILOG)(get)
     app.command("crds", epilog=CRDS_EPILOG)(crds)
     app.command("version", epilog="Examples:\n\nmagicstick version\n\nmagicstick version -o json")(version)
     app.command("settings", hidden=True)(settings)

@@ -15,7 +15,7 @@ HARDWARE: Final = Appearance(
     (
         Column("Vendor", "string", ".vendor"),
         Column("Phase", "string", ".phase"),
-        Column("Managed By", "string", ".managedBy"),
+        Column("Manager", "string", ".managedBy"),
         Column("Nodes", "string", ".detectedNodes"),
         Column("Allocatable", "integer", ".allocatableResources"),
         Column("Supported", "string", ".supportedNodes", priority=1),

@@ -14,7 +14,7 @@ class Attention(IntEnum):
 
 
 FAILED: Final = frozenset(
-    {"Degraded", "Failed", "Rejected", "RolledBack", "Unsupported", "Conflict", "Blocked"}
+    {"Degraded", "Failed", "Rejected", "RolledBack", "Unsupported", "Conflict", "Blocked", "Interrupted"}
 )
 WELL: Final = frozenset({"Ready", "Succeeded"})
 AT_REST: Final = frozenset({"Disabled", "Suspended", "NotRequired", "Deleted"})

@@ -1,0 +1,38 @@
+"""Objects as data, byte for byte as kubectl writes them: sorted fields, no managed fields."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from magicstick.cli.get.items import Whole
+from magicstick.cli.get.options import Output
+
+Document = dict[str, Any]
+
+
+def document(obj: Whole) -> Document:
+    """One object as plain data."""
+    plain: Document = msgspec.to_builtins(obj)
+    return plain
+
+
+def listing(objects: Sequence[Whole]) -> Document:
+    """Several, as a `v1` List."""
+    return {
+        "apiVersion": "v1",
+        "items": [document(obj) for obj in objects],
+        "kind": "List",
+        "metadata": {"resourceVersion": ""},
+    }
+
+
+def written(content: Document, output: Output, *, one_line: bool = False) -> str:
+    """JSON (indented, or on one line) or YAML (in a stream of several: a document that begins with `---`)."""
+    if output is Output.JSON:
+        return json.dumps(content, indent=None if one_line else 4, sort_keys=True, ensure_ascii=False)
+    import yaml  # noqa: PLC0415 - nobody else needs it
+
+    text: str = yaml.safe_dump(content, sort_keys=True, allow_unicode=True, default_flow_style=False)
+    return ("---\n" if one_line else "") + text.rstrip("\n")
