@@ -4,8 +4,9 @@ Guarantees
     - What differs is decided from the caches (`differ`); a converged cluster gets no request, also
       from a process that has just started.
     - An object that belongs to someone else (it lacks our managed-by label) is never written:
-      `NameConflict`. One that appears at the very moment of a first apply is not taken over either:
-      a first apply is not forced, so fields that another manager has set answer `Conflict`.
+      `NameConflict`; only `patch` sets fields of it, and those alone. One that appears at the very
+      moment of a first apply is not taken over either: a first apply is not forced, so fields that
+      another manager has set answer `Conflict`.
     - Everything that is written, patched or deleted carries the uid of the object that was decided
       on: one that was replaced meanwhile answers `Conflict`, or counts as gone when it is deleted.
     - A dying object gets no apply and no finalizer; its status and its finalizers may be written.
@@ -27,7 +28,7 @@ from typing import Any, Protocol
 import structlog
 
 from magicstick.kube.cache import NotCachedError
-from magicstick.kube.differ import Differences, differences, equal
+from magicstick.kube.differ import Differences, differences, equal, holds
 from magicstick.kube.errors import AlreadyExists, Conflict, KindNotServed, NameConflict, NotFound
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
@@ -194,6 +195,31 @@ class Applier:
         else:
             self._forget(kind, key, uid)
         return True
+
+    # --- objects of others -----------------------------------------------------------------------
+
+    async def patch(self, kind: Kind, key: ObjectKey, uid: str, body: Body) -> bool:
+        """Set fields of an object that somebody else made and keeps; whether that changed it.
+
+        The only way to write what does not carry our managed-by label; nothing but the fields of `body`
+        is touched. False when the object is gone, replaced or dying.
+
+        Raises:
+            Conflict: the object changed since the caches were read.
+        """
+        live = await self._read(kind, key)
+        if live is None or live.metadata.uid != uid or live.metadata.dying or holds(body, live):
+            self.counters.skipped += 1
+            return False
+        self._note(Place(kind, key), digest(body))
+        bound = {"uid": uid, "resourceVersion": live.metadata.resource_version}
+        result = await self._client.merge_patch(
+            kind, key, {**body, "metadata": {**body.get("metadata", {}), **bound}}
+        )
+        self._caches.written(kind, result)
+        changed = live.metadata.resource_version != result.metadata.resource_version
+        self.counters.without_effect += not changed
+        return changed
 
     # --- finalizers ------------------------------------------------------------------------------
 

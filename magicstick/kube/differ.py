@@ -87,6 +87,24 @@ def equal(want: object, have: object) -> bool:
     return want == have
 
 
+def holds(fields: Body, live: Resource) -> bool:
+    """Whether a merge patch with `fields` would change nothing of `live`, as far as views carry it.
+
+    Unlike `differs` it does not ask who owns what: it is for objects of others.
+    """
+    have = {"metadata": _metadata(live.metadata), "spec": live.spec, "data": live.data}
+    return _merged_already(fields, have)
+
+
+def _merged_already(want: object, have: object) -> bool:
+    """A null removes, a map merges by member, anything else replaces."""
+    if not isinstance(want, Mapping):
+        return want is None if have is None else equal(want, have)
+    return isinstance(have, Mapping) and all(
+        _merged_already(value, have.get(name)) for name, value in want.items()
+    )
+
+
 def _metadata(metadata: ObjectMeta) -> dict[str, object]:
     return {
         "labels": metadata.labels,

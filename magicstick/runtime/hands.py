@@ -26,6 +26,10 @@ class Hands(Protocol):
         """Delete exactly this object, perhaps only in this version; whether anything was sent."""
         ...
 
+    async def patch(self, kind: Kind, key: ObjectKey, uid: str, body: Mapping[str, Any]) -> bool:
+        """Set fields of exactly this object of somebody else's; whether anything was sent."""
+        ...
+
     async def add_finalizer(self, kind: Kind, live: Resource, finalizer: str) -> bool:
         """Put it last, foreign ones kept; whether anything was sent."""
         ...

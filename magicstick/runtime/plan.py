@@ -38,7 +38,21 @@ class Delete:
     """Only in this version, where what was seen of it is the reason; any change of it is seen first."""
 
 
-Step = Apply | Create | Delete
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Set these fields of exactly the object with this uid, which somebody else made and keeps.
+
+    A JSON merge patch of labels, annotations, spec or data: what it does not name stays. Nothing is sent
+    when the cache shows that it already is so; an object that is gone or dying is left alone.
+    """
+
+    kind: Kind
+    key: ObjectKey
+    uid: str
+    body: Body
+
+
+Step = Apply | Create | Delete | Patch
 
 
 class Finalizer(StrEnum):

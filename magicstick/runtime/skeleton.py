@@ -41,7 +41,7 @@ from magicstick.kube.objects import Resource
 from magicstick.kube.store import Store
 from magicstick.runtime.clock import Clock
 from magicstick.runtime.hands import Drain, Hands
-from magicstick.runtime.plan import Apply, Create, Delete, Finalizer, Plan, Step
+from magicstick.runtime.plan import Apply, Create, Delete, Finalizer, Patch, Plan, Step
 from magicstick.runtime.reconciler import Reconciler
 from magicstick.runtime.reporter import INTERNAL_ERROR, Recorder, Reporter
 
@@ -198,6 +198,8 @@ class Skeleton(Generic[Obs]):
                 return await self._hands.create(kind, body)
             case Delete(kind, key, uid, resource_version):
                 return await self._hands.delete(kind, key, uid, resource_version)
+            case Patch(kind, key, uid, body):
+                return await self._hands.patch(kind, key, uid, body)
 
     async def _add_finalizer(self, key: ObjectKey) -> bool:
         live, finalizer = self._store.get(key), self._declaration.finalizer
@@ -246,7 +248,7 @@ class Skeleton(Generic[Obs]):
 
 
 def _key_of(step: Step) -> ObjectKey:
-    if isinstance(step, Delete):
+    if isinstance(step, Delete | Patch):
         return step.key
     metadata = step.body["metadata"]
     return ObjectKey(metadata.get("namespace", ""), metadata["name"])

@@ -395,6 +395,62 @@ async def test_a_deletion_that_says_nothing_of_the_object_is_an_error(error: Api
     assert A in bench.cluster.cache
 
 
+# --- objects of others ---------------------------------------------------------------------------
+
+
+PATCH: Body = {"metadata": {"annotations": {"example.com/asked": "2"}}, "spec": {"sizes": {"s": 1}}}
+
+
+async def test_fields_of_an_object_of_someone_else_are_set_and_bound_to_what_was_read() -> None:
+    theirs = widget("a", 7, spec={"sizes": {"m": 2}})
+    bench = Bench(theirs)
+    bench.answers(widget("a", 8, annotations={"example.com/asked": "2"}, spec={"sizes": {"s": 1, "m": 2}}))
+    assert await bench.applier.patch(WIDGET, A, "uid-a", PATCH)
+    (sent,) = bench.cluster.sent
+    bound = {"uid": "uid-a", "resourceVersion": "7", "annotations": {"example.com/asked": "2"}}
+    assert (sent.verb, sent.body) == ("patch", {"metadata": bound, "spec": {"sizes": {"s": 1}}})
+    assert not await bench.applier.patch(WIDGET, A, "uid-a", PATCH)
+    assert len(bench.cluster.sent) == 1
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        widget("a", 7, uid="uid-of-another"),
+        widget("a", 7, dying=True, finalizers=["example.com/x"]),
+        widget("a", 7, annotations={"example.com/asked": "2", "b": "c"}, spec={"sizes": {"s": 1, "m": 2}}),
+    ],
+    ids=["replaced", "dying", "as it should be"],
+)
+async def test_an_object_that_is_another_or_as_it_should_be_gets_no_patch(live: Resource) -> None:
+    bench = Bench(live)
+    assert not await bench.applier.patch(WIDGET, A, "uid-a", PATCH)
+    assert bench.verbs == []
+
+
+async def test_an_object_that_is_gone_is_not_made_by_a_patch() -> None:
+    bench = Bench()
+    assert not await bench.applier.patch(WIDGET, A, "uid-a", PATCH)
+    assert bench.verbs == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "already"),
+    [
+        ({"data": {"k": "v"}}, True),
+        ({"data": {"k": None}}, False),
+        ({"data": {"other": None}}, True),
+        ({"data": {"k": "w"}}, False),
+        ({"spec": {"list": [1]}}, False),
+    ],
+    ids=["set", "to be removed", "not there", "another value", "a list is replaced"],
+)
+async def test_a_patch_is_sent_exactly_when_it_would_change_something(fields: Body, *, already: bool) -> None:
+    bench = Bench(widget("a", 7, data={"k": "v"}, spec={"list": [1, 2]}))
+    bench.answers(widget("a", 8))
+    assert await bench.applier.patch(WIDGET, A, "uid-a", fields) is not already
+
+
 # --- finalizers ----------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from magicstick.kube.kinds import ObjectKey
 from magicstick.runtime.conditions import check_conditions
-from magicstick.runtime.plan import Apply, Create, Delete, Finalizer, Plan
+from magicstick.runtime.plan import Apply, Create, Delete, Finalizer, Patch, Plan
 from magicstick.runtime.skeleton import MAX_ROUNDS, Result
 from tests.support.objects import GADGET, WIDGET
 from tests.support.runtime import (
@@ -154,6 +154,15 @@ async def test_steps_are_carried_out_in_order_and_then_decided_anew(bench: Skele
     await bench.reconcile()
     assert seen == [0, 3]
     assert [gadget.metadata.name for gadget in bench.stores.store(GADGET).list()] == list(names)
+
+
+async def test_fields_of_an_object_of_someone_else_are_patched_once(bench: SkeletonBench) -> None:
+    gadget = bench.hands.put(GADGET, resource({**gadget_body(), "metadata": {**KEY._asdict(), "uid": "g"}}))
+    step = Patch(GADGET, KEY, gadget.metadata.uid, {"data": {"k": "v"}})
+    bench.reconciler.decide_with = lambda _: Plan("Ready", (step,))
+    await bench.reconcile()
+    assert bench.history == [("patch", "Gadget")]
+    assert bench.stores.store(GADGET).list()[0].data == {"k": "v"}
 
 
 async def test_a_decision_that_never_comes_to_rest_is_bounded_and_backs_off(bench: SkeletonBench) -> None:

@@ -299,6 +299,10 @@ class World:
         self._delete(live)
         return self._wrote("delete", kind, key.name)
 
+    async def patch(self, kind: Kind, key: ObjectKey, uid: str, body: Mapping[str, Any]) -> bool:
+        """Modules set no fields of objects of others."""
+        raise AssertionError(f"nobody patches {kind} {key} of {uid} with {body}")
+
     async def add_finalizer(self, kind: Kind, live: Resource, finalizer: str) -> bool:
         if live.metadata.dying or finalizer in live.metadata.finalizers:
             return False

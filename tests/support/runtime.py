@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from magicstick.kube.differ import holds
 from magicstick.kube.errors import ApiError, Conflict, NotFound
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import Kind, ObjectKey
@@ -126,6 +127,16 @@ class FakeHands:
             raise Conflict("the object is in another version")
         self._stores.store(kind).deleted(key, uid)
         self.history.append(("delete", kind.kind))
+        return True
+
+    async def patch(self, kind: Kind, key: ObjectKey, uid: str, body: Mapping[str, Any]) -> bool:
+        live = self.live(kind, key)
+        if live is None or live.metadata.uid != uid or holds(body, live):
+            return False
+        await self._begin("patch", kind)
+        data, annotations = body.get("data", {}), body.get("metadata", {}).get("annotations", {})
+        metadata = replace(live.metadata, annotations={**live.metadata.annotations, **annotations})
+        self.put(kind, replace(live, metadata=metadata, data={**live.data, **data}), "patch")
         return True
 
     async def add_finalizer(self, kind: Kind, live: Resource, finalizer: str) -> bool:
