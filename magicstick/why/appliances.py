@@ -1,6 +1,6 @@
 """Why the Appliance is not ready: its catalogs, and everything that its status is made of."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from magicstick.api.kinds import APP_INSTANCE, GIT_REPOSITORY, MODEL_ACTIVATION, MODULE_ACTIVATION
 from magicstick.appliance.aggregate import Entry
@@ -8,12 +8,10 @@ from magicstick.appliance.decide import ApplianceObservation, decide
 from magicstick.appliance.entries import HardwareEntry, InstanceEntry, ModelEntry
 from magicstick.appliance.status import Phase
 from magicstick.kube.kinds import CONFIG_MAP, ObjectKey
-from magicstick.runtime.conditions import READY, find
-from magicstick.runtime.status import same_meaning
-from magicstick.why.causes import HARDWARE, Cause, Explanation, Hint, Subject, healthy, kubectl, unhealthy
+from magicstick.runtime.conditions import READY, conditions_of, find
+from magicstick.why.causes import HARDWARE, Cause, Explanation, Hint, Subject, healthy, unhealthy
 from magicstick.why.edges import catalog_places
 from magicstick.why.flux import explain_source
-from magicstick.why.modules import module_subject
 from magicstick.why.operator import heard, lease_of, running
 from magicstick.why.sight import Sight
 
@@ -24,7 +22,8 @@ def explain_appliance(subject: Subject, sight: Sight) -> Explanation:
         return blocked
     site = sight.facts.site
     if subject.key != ObjectKey(site.appliance_namespace, site.appliance_name):
-        sentence = f"is not the Appliance that is reconciled, which is {site.appliance_namespace}/{site.appliance_name}"
+        reconciled = f"{site.appliance_namespace}/{site.appliance_name}"
+        sentence = f"is not the Appliance that is reconciled, which is {reconciled}"
         hint = Hint("Ask for that one.", "magicstick why appliance")
         return unhealthy(Cause(subject, sentence, hint=hint))
     if sight.appliance is None:
@@ -42,16 +41,15 @@ def _causes(subject: Subject, o: ApplianceObservation, sight: Sight) -> Iterator
         return
     plan = decide(o)
     if plan.status is None:
-        yield Cause(
-            subject, "is being deleted: nothing is made for it any more", hint=_look(subject), passing=True
-        )
+        sentence = "is being deleted: nothing is made for it any more"
+        yield Cause(subject, sentence, hint=_look(subject), passing=True)
         return
     phase, behind = plan.status["phase"], tuple(_behind(o, sight))
     if phase != Phase.READY:
         catalogs = () if o.catalogs_usable else _catalogs(sight)
-        note = "" if same_meaning(plan.status, o.appliance.status) else _unreported(sight)
+        note = "" if _reported(plan.status, o) else _unreported(sight)
         yield Cause(subject, f"is {phase}: {_message(o)}", (*catalogs, *behind), _look(subject), note=note)
-    elif not same_meaning(plan.status, o.appliance.status):
+    elif not _reported(plan.status, o):
         yield Cause(subject, "is Ready by now, which the operator has not reported yet", (lease_of(sight),))
     if o.problems and o.catalogs_usable:
         yield Cause(subject, "has a catalog that is not in order", _catalogs(sight))
@@ -73,7 +71,9 @@ def _subject(entry: Entry, sight: Sight) -> Subject:
         case HardwareEntry():
             return Subject(HARDWARE, entry.module)
         case _:
-            return module_subject(entry.module, sight)
+            speaker = sight.facts.activation(entry.module)
+            name = entry.module if speaker is None else speaker.metadata.name
+            return sight.place(MODULE_ACTIVATION, name)
 
 
 def _catalogs(sight: Sight) -> tuple[Subject, ...]:
@@ -84,6 +84,16 @@ def _message(o: ApplianceObservation) -> str:
     status = decide(o).status or {}
     ready = find(status.get("conditions", ()), READY) or {}
     return str(ready.get("message", ""))
+
+
+def _reported(status: Mapping[str, object], o: ApplianceObservation) -> bool:
+    """Whether the Appliance says in short what was decided; entries may differ by what was seen when."""
+    live = o.appliance.status
+    told = [find(conditions_of(each), READY) or {} for each in (status, live)]
+    fields = ("status", "reason", "message", "observedGeneration")
+    return status["phase"] == live.get("phase") and all(
+        told[0].get(each) == told[1].get(each) for each in fields
+    )
 
 
 def _unreported(sight: Sight) -> str:
@@ -106,7 +116,4 @@ def _unread(sight: Sight) -> Iterator[Subject]:
 
 
 def _look(subject: Subject) -> Hint:
-    return Hint(
-        "See its status.",
-        kubectl("get", "appliance", subject.name, "-o", "yaml", namespace=subject.namespace),
-    )
+    return Hint("See its status.", subject.command("get", "-o", "yaml"))

@@ -23,7 +23,7 @@ def explain_definition(subject: Subject, sight: Sight) -> Explanation:
     if found.metadata.dying:
         return unhealthy(held_by_finalizers(subject, found, "its objects go with it"))
     if not found.established:
-        hint = Hint("See its conditions.", kubectl("describe", "crd", subject.name))
+        hint = Hint("See its conditions.", subject.command("describe"))
         return unhealthy(Cause(subject, "exists, and the server has not established it", hint=hint))
     wanted = _version(subject.name)
     if wanted and not found.serves(wanted):
@@ -60,14 +60,12 @@ def explain_namespace(subject: Subject, sight: Sight) -> Explanation:
         return blocked
     found = sight.find(subject)
     if found is None:
-        hint = Hint("Create it, or install what brings it.", kubectl("create", "namespace", subject.name))
+        hint = Hint("Create it, or install what brings it.", subject.command("create"))
         return unhealthy(Cause(subject, "does not exist", hint=hint))
     if not found.metadata.dying:
         return healthy(subject, "exists")
     sentence = f"is being deleted since {found.metadata.deletion_timestamp}: nothing can be made in it"
-    hint = Hint(
-        "See what holds it; it comes back once it is gone.", kubectl("describe", "namespace", subject.name)
-    )
+    hint = Hint("See what holds it, and create it again once it is gone.", subject.command("describe"))
     return unhealthy(Cause(subject, sentence, hint=hint))
 
 
@@ -82,7 +80,7 @@ def explain_catalog(subject: Subject, sight: Sight) -> Explanation:
     ]
     if not problems:
         return healthy(subject, "is in order")
-    look = kubectl("get", "configmap", subject.name, "-o", "yaml", namespace=subject.namespace)
+    look = subject.command("get", "-o", "yaml")
     hint = Hint("Correct it where it comes from (manifests/catalogs).", look)
     told = " ".join(each.message.removeprefix(f"ConfigMap {subject.key} ") for each in problems)
     return unhealthy(Cause(subject, told.rstrip("."), hint=hint))

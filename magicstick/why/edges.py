@@ -44,11 +44,9 @@ def around(settings: Settings) -> tuple[Declaration, ...]:
     """The edges that no reconciler has."""
     return (
         _declare("flux", KUSTOMIZATION, settings.flux_namespace, _flux(settings)),
-        *(_declare(f"why {kind.plural}", kind, _home(kind, settings), _site(settings)) for kind in DECIDED),
-        *(
-            _declare(f"needs of {kind.plural}", kind, _home(kind, settings), _needs(settings))
-            for kind in WORKLOADS
-        ),
+        _declare("discovery", APPLIANCE, settings.appliance_namespace, _discovery(settings)),
+        *(_declare("site", kind, _home(kind, settings), _site(settings)) for kind in DECIDED),
+        *(_declare("needs", kind, settings.appliance_namespace, _needs(settings)) for kind in WORKLOADS),
     )
 
 
@@ -83,6 +81,14 @@ def _site(settings: Settings) -> tuple[Edge[Any], ...]:
         _edge(NAMESPACE, "whether anything can be made there", name=settings.flux_namespace),
         _edge(CUSTOM_RESOURCE_DEFINITION, "whether the kind is served"),
         *catalogs,
+    )
+
+
+def _discovery(settings: Settings) -> tuple[Edge[Any], ...]:
+    place = settings.flux_namespace
+    return (
+        _edge(KUSTOMIZATION, "whether what labels the nodes is installed", namespace=place),
+        _edge(GIT_REPOSITORY, "where the modules come from", namespace=place),
     )
 
 

@@ -11,11 +11,12 @@ from magicstick.api.kinds import (
     MODEL_ACTIVATION,
     MODULE_ACTIVATION,
 )
-from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, LEASE, NAMESPACE, Kind
+from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, LEASE, NAMESPACE, NODE, Kind
 from magicstick.why.appliances import explain_appliance
-from magicstick.why.causes import MODULE, Explanation, Subject
+from magicstick.why.causes import HARDWARE, MODULE, Explanation, Subject
 from magicstick.why.cluster import explain_catalog, explain_definition, explain_namespace
 from magicstick.why.flux import explain_kustomization, explain_source
+from magicstick.why.hardware import explain_hardware, explain_node
 from magicstick.why.modules import explain_activation, explain_module
 from magicstick.why.operator import explain_lease
 from magicstick.why.sight import Sight
@@ -28,6 +29,8 @@ EXPLAINERS: Final[Mapping[Kind, Callable[[Subject, Sight], Explanation]]] = {
     MODULE: explain_module,
     APP_INSTANCE: explain_workload,
     MODEL_ACTIVATION: explain_workload,
+    HARDWARE: explain_hardware,
+    NODE: explain_node,
     KUSTOMIZATION: explain_kustomization,
     GIT_REPOSITORY: explain_source,
     CONFIG_MAP: explain_catalog,

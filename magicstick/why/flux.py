@@ -56,7 +56,7 @@ def _suspended(subject: Subject, live: Resource, sight: Sight) -> Cause:
         if decide(observe(owner, sight.facts)).outcome == ModulePhase.WAITING_FOR_MODULES:
             return Cause(subject, "is suspended by the operator while its module waits", (target,))
         return Cause(subject, "is suspended, and the operator is to resume it", (lease_of(sight),))
-    hint = Hint("Resume it.", _resume(subject))
+    hint = Hint("Resume it.", subject.patch({"suspend": False}))
     return Cause(subject, "is suspended by hand (spec.suspend is true): Flux leaves it alone", hint=hint)
 
 
@@ -65,27 +65,23 @@ def _unapplied(subject: Subject, live: Resource, said: Verdict, sight: Sight) ->
     if said.reason == WAITS_FOR_OTHERS:
         waiting = tuple(_unready_dependencies(live, sight))
         sentence = f"waits for others in Flux{told}"
-        return Cause(subject, sentence, waiting, _describe(subject), passing=not waiting)
+        hint = Hint("See what Flux says.", subject.command("describe"))
+        return Cause(subject, sentence, waiting, hint, passing=not waiting)
     troubled = source is not None and not explain_source(source, sight).healthy
     behind = (source,) if source is not None and troubled else ()
     if said.state is FluxState.FAILED:
         because = behind if said.reason in SOURCE_REASONS else ()
         return _failed(Cause(subject, f"cannot be applied by Flux{told}", because), live, said, sight)
-    again = "is being looked at by Flux again" if said.state is FluxState.CHECKING else ""
-    hint = Hint("See what Flux says, and whether kustomize-controller runs.", _describe(subject).command)
-    return Cause(
-        subject, (again or "has not been applied by Flux yet") + told, behind, hint, passing=not behind
-    )
+    checking = said.state is FluxState.CHECKING
+    sentence = "is being looked at by Flux again" if checking else "has not been applied by Flux yet"
+    hint = Hint("See what Flux says, and whether kustomize-controller runs.", subject.command("describe"))
+    return Cause(subject, sentence + told, behind, hint, passing=not behind)
 
 
 def _failed(cause: Cause, live: Resource, said: Verdict, sight: Sight) -> Cause:
     """Whoever corrects the source has to know where, what Flux tried, and whether it tried the correction."""
-    path, tried, newest = (
-        str(live.spec.get("path", "")),
-        live.status.get("lastAttemptedRevision"),
-        _newest(live, sight),
-    )
-    look = _describe(cause.subject).command
+    path, look = str(live.spec.get("path", "")), cause.subject.command("describe")
+    tried, newest = live.status.get("lastAttemptedRevision"), _newest(live, sight)
     if tried and newest and tried != newest:
         text = f"Flux tried {tried}, and the source has been at {newest} since: have it tried at once."
         return replace(cause, hint=Hint(text, _request(cause.subject, sight)), passing=True)
@@ -107,25 +103,7 @@ def _newest(live: Resource, sight: Sight) -> str:
 
 def _request(subject: Subject, sight: Sight) -> str:
     """What `flux reconcile` does."""
-    target, moment = f"{subject.kind.kind.lower()}/{subject.name}", timestamp(sight.now)
-    return kubectl("annotate", "--overwrite", target, f"{REQUESTED_AT}={moment}", namespace=subject.namespace)
-
-
-def _describe(subject: Subject) -> Hint:
-    kind = subject.kind.kind.lower()
-    return Hint("See what Flux says.", kubectl("describe", kind, subject.name, namespace=subject.namespace))
-
-
-def _resume(subject: Subject) -> str:
-    patch = (
-        "patch",
-        subject.kind.kind.lower(),
-        subject.name,
-        "--type=merge",
-        "-p",
-        '{"spec":{"suspend":false}}',
-    )
-    return kubectl(*patch, namespace=subject.namespace)
+    return subject.command("annotate", "--overwrite", f"{REQUESTED_AT}={timestamp(sight.now)}")
 
 
 def _told(said: Verdict) -> str:
@@ -175,12 +153,12 @@ def explain_source(subject: Subject, sight: Sight) -> Explanation:
         return unhealthy(held_by_finalizers(subject, live, "Flux ends with it"))
     if suspended(live):
         sentence = "is suspended by hand (spec.suspend is true): nothing new is fetched"
-        return unhealthy(Cause(subject, sentence, hint=Hint("Resume it.", _resume(subject))))
+        return unhealthy(Cause(subject, sentence, hint=Hint("Resume it.", subject.patch({"suspend": False}))))
     return _fetched(subject, live)
 
 
 def _fetched(subject: Subject, live: Resource) -> Explanation:
-    said, look = verdict(live), _describe(subject).command
+    said, look = verdict(live), subject.command("describe")
     if said.state is FluxState.READY:
         return healthy(subject, f"is fetched at {revision_of(live) or 'no revision'}")
     if said.state is FluxState.FAILED:
@@ -188,9 +166,8 @@ def _fetched(subject: Subject, live: Resource) -> Explanation:
         hint = Hint(f"Check that {address} can be reached with the Secret that spec.secretRef names.", look)
         return unhealthy(Cause(subject, f"cannot be fetched by Flux{_told(said)}", hint=hint))
     hint = Hint("See what Flux says, and whether source-controller runs.", look)
-    return unhealthy(
-        Cause(subject, f"has not been fetched by Flux yet{_told(said)}", hint=hint, passing=True)
-    )
+    sentence = f"has not been fetched by Flux yet{_told(said)}"
+    return unhealthy(Cause(subject, sentence, hint=hint, passing=True))
 
 
 def revision_of(source: Resource) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 
 from magicstick.api import labels
 from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
+from magicstick.catalogs.modules import ModuleDefinition
 from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, ObjectKey
 from magicstick.modules.activations import belongs_to
 from magicstick.modules.decide import decide
@@ -25,7 +26,17 @@ from magicstick.modules.status import HEALTHY, ModulePhase, ModuleReason, Outcom
 from magicstick.runtime.conditions import READY, conditions_of, find
 from magicstick.runtime.plan import Plan
 from magicstick.runtime.status import same_meaning
-from magicstick.why.causes import MODULE, Cause, Explanation, Hint, Subject, healthy, kubectl, unhealthy
+from magicstick.why.causes import (
+    HARDWARE,
+    MODULE,
+    Cause,
+    Explanation,
+    Hint,
+    Subject,
+    healthy,
+    kubectl,
+    unhealthy,
+)
 from magicstick.why.deletion import held_by_finalizers
 from magicstick.why.operator import heard, lease_of, running
 from magicstick.why.sight import Sight
@@ -35,6 +46,7 @@ ANY: Final = "*"
 ACCOUNT: Final = labels.OPERATOR
 """The operator's service account."""
 
+Status = Mapping[str, object]
 Explainer = Callable[[Cause, ModuleObservation, Sight], Cause]
 """Completes a cause whose sentence is the message of the status."""
 
@@ -43,9 +55,7 @@ Explainer = Callable[[Cause, ModuleObservation, Sight], Cause]
 
 
 def module_subject(module: str, sight: Sight) -> Subject:
-    """What stands for a module, by its canonical key: its activation, the Kustomization of a static one, or
-    the module itself.
-    """
+    """What stands for a module: its activation, the Kustomization of a static one, or the module itself."""
     definition = sight.facts.catalog.modules.get(module) if sight.facts.catalog is not None else None
     if definition is not None and definition.static:
         return sight.place(KUSTOMIZATION, sight.facts.flux_name(module) or module)
@@ -59,37 +69,30 @@ def explain_module(subject: Subject, sight: Sight) -> Explanation:
     """Why a module has no activation."""
     if blocked := sight.obstacle(sight.place(MODULE_ACTIVATION, subject.name)):
         return unhealthy(*(replace(each, subject=subject) for each in blocked.causes))
-    catalog = sight.facts.catalog
+    catalog, place = sight.facts.catalog, catalog_subject(sight)
     if catalog is None:
-        return unhealthy(
-            Cause(subject, "cannot be judged without a module catalog", (catalog_subject(sight),))
-        )
+        return unhealthy(Cause(subject, "cannot be judged without a module catalog", (place,)))
     if subject.name in catalog.invalid:
-        return unhealthy(
-            Cause(subject, "has an invalid entry in the module catalog", (catalog_subject(sight),))
-        )
-    if subject.name not in catalog.modules:
-        return unhealthy(_not_in_catalog(subject, subject.name, sight))
-    return unhealthy(_not_activated(subject, sight))
+        return unhealthy(Cause(subject, "has an invalid entry in the module catalog", (place,)))
+    definition = catalog.modules.get(subject.name)
+    if definition is None:
+        return unhealthy(_not_in_catalog(subject, sight))
+    return unhealthy(_not_activated(subject, definition, sight))
 
 
-def _not_activated(subject: Subject, sight: Sight) -> Cause:
+def _not_activated(subject: Subject, definition: ModuleDefinition, sight: Sight) -> Cause:
     taken = sight.facts.activations.get(sight.key(subject.name))
     others = (taken, *sight.facts.activations_of(subject.name))
     other = next((each for each in others if each is not None), None)
+    if other is None and definition.hardware is not None:
+        hardware = Subject(HARDWARE, subject.name)
+        return Cause(subject, "has no activation: it comes with the hardware", (hardware,))
     if other is None:
         return Cause(subject, "has no activation", hint=Hint("Activate it.", _activate(subject.name, sight)))
-    name, module = other.metadata.name, sight.facts.module_of(other)
+    standing, module = Subject.of(MODULE_ACTIVATION, other.metadata.key), sight.facts.module_of(other)
     meant = f"module {module}" if belongs_to(other, sight.facts.site) else "another Appliance"
-    sentence = f"has no activation, and cannot get one: ModuleActivation/{name} stands for {meant}"
-    return Cause(
-        subject,
-        sentence,
-        hint=Hint(
-            "Remove or rename that one, if nobody needs it.",
-            _look(Subject.of(MODULE_ACTIVATION, other.metadata.key)),
-        ),
-    )
+    hint = Hint("Remove that one, if nobody needs it.", standing.command("get", "-o", "yaml"))
+    return Cause(subject, f"has no activation, and cannot get one: {standing} is of {meant}", hint=hint)
 
 
 def catalog_subject(sight: Sight) -> Subject:
@@ -98,13 +101,13 @@ def catalog_subject(sight: Sight) -> Subject:
     return Subject(CONFIG_MAP, settings.module_catalog_name, settings.module_catalog_namespace)
 
 
-def _not_in_catalog(subject: Subject, module: str, sight: Sight) -> Cause:
+def _not_in_catalog(subject: Subject, sight: Sight) -> Cause:
     catalog = sight.facts.catalog
     known = sorted(catalog.modules) if catalog is not None else []
-    near = get_close_matches(module, known, n=1)
+    near = get_close_matches(subject.name, known, n=1)
     text = f"Did you mean {near[0]}? " if near else ""
     place = catalog_subject(sight)
-    look = kubectl("get", "configmap", place.name, "-o", "yaml", namespace=place.namespace)
+    look = place.command("get", "-o", "yaml")
     return Cause(subject, "is not in the module catalog", hint=Hint(f"{text}See what the catalog has.", look))
 
 
@@ -163,7 +166,7 @@ def _complete(cause: Cause, reason: str, o: ModuleObservation, sight: Sight) -> 
     return EXPLAINERS.get(reason, _by_flux)(cause, o, sight)
 
 
-def _reason(status: Mapping[str, object]) -> str:
+def _reason(status: Status) -> str:
     ready = find(conditions_of(status), READY)
     return str(ready.get("reason")) if ready is not None else ""
 
@@ -191,7 +194,7 @@ def _listed(missing: list[Dependency]) -> str:
     return f"module {told[0]}" if len(told) == 1 else f"modules: {'; '.join(told)}"
 
 
-def _missing_definitions(cause: Cause, o: ModuleObservation, sight: Sight) -> Cause:
+def _missing_definitions(cause: Cause, o: ModuleObservation, _sight: Sight) -> Cause:
     names = (KUSTOMIZATION.crd_name,) if not o.flux_served else o.missing_crds or ()
     return replace(cause, because=tuple(Subject(CUSTOM_RESOURCE_DEFINITION, name) for name in names))
 
@@ -204,29 +207,23 @@ def _removing(cause: Cause, o: ModuleObservation, sight: Sight) -> Cause:
 
 
 def _disabled(cause: Cause, _o: ModuleObservation, _sight: Sight) -> Cause:
-    hint = Hint("Switch it on.", _patch(cause.subject, '{"spec":{"enabled":true}}'))
+    hint = Hint("Switch it on.", cause.subject.patch({"enabled": True}))
     return replace(cause, sentence="is switched off (spec.enabled is false)", hint=hint)
 
 
 def _unknown(cause: Cause, o: ModuleObservation, sight: Sight) -> Cause:
     if o.entry is not None and o.entry.problem:
         return replace(cause, because=(catalog_subject(sight),))
-    unknown = _not_in_catalog(Subject(MODULE, o.module), o.module, sight)
-    return replace(
-        cause, sentence=f"asks for module {o.module}, which is not in the module catalog", hint=unknown.hint
-    )
+    unknown = _not_in_catalog(Subject(MODULE, o.module), sight)
+    return replace(cause, sentence=f"asks for module {o.module}, which {unknown.sentence}", hint=unknown.hint)
 
 
 def _deletable(cause: Cause, _o: ModuleObservation, _sight: Sight) -> Cause:
-    subject = cause.subject
-    words = ("delete", "moduleactivation", subject.name)
-    return replace(cause, hint=Hint("Delete it.", kubectl(*words, namespace=subject.namespace)))
+    return replace(cause, hint=Hint("Delete it.", cause.subject.command("delete")))
 
 
 def _editable(cause: Cause, _o: ModuleObservation, _sight: Sight) -> Cause:
-    subject = cause.subject
-    words = ("edit", "moduleactivation", subject.name)
-    return replace(cause, hint=Hint("Correct the field.", kubectl(*words, namespace=subject.namespace)))
+    return replace(cause, hint=Hint("Correct the field.", cause.subject.command("edit")))
 
 
 def _cycle(cause: Cause, _o: ModuleObservation, sight: Sight) -> Cause:
@@ -285,11 +282,10 @@ def _not_ours(subject: Subject, o: ModuleObservation, sight: Sight) -> Cause:
     site, reference = sight.facts.site, o.activation.spec["applianceRef"]
     other = ObjectKey(str(reference.get("namespace", site.appliance_namespace)), str(reference.get("name")))
     ours = ObjectKey(site.appliance_namespace, site.appliance_name)
-    patch = f'{{"spec":{{"applianceRef":{{"name":"{ours.name}","namespace":"{ours.namespace}"}}}}}}'
-    hint = Hint("Have it belong to this Appliance, if it is meant to.", _patch(subject, patch))
-    return Cause(
-        subject, f"belongs to Appliance {other}, and this one is {ours}: it is left alone", hint=hint
-    )
+    patch = subject.patch({"applianceRef": {"name": ours.name, "namespace": ours.namespace}})
+    hint = Hint("Have it belong to this Appliance, if it is meant to.", patch)
+    sentence = f"belongs to Appliance {other}, and the one that is reconciled is {ours}: it is left alone"
+    return Cause(subject, sentence, hint=hint)
 
 
 def _released(subject: Subject, o: ModuleObservation, sight: Sight) -> Cause:
@@ -346,15 +342,6 @@ def _rights(what: str, sight: Sight) -> str:
     site = sight.facts.site
     user = f"--as=system:serviceaccount:{site.appliance_namespace}:{ACCOUNT}"
     return kubectl("auth", "can-i", what, user, namespace=site.flux_namespace)
-
-
-def _patch(subject: Subject, patch: str) -> str:
-    words = ("patch", "moduleactivation", subject.name, "--type=merge", "-p", patch)
-    return kubectl(*words, namespace=subject.namespace)
-
-
-def _look(subject: Subject) -> str:
-    return kubectl("get", "moduleactivation", subject.name, "-o", "yaml", namespace=subject.namespace)
 
 
 def _activate(module: str, sight: Sight) -> str:

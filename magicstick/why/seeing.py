@@ -5,11 +5,14 @@ from datetime import datetime
 
 from magicstick.appliance.reconciler import ApplianceReconciler
 from magicstick.catalogs.loader import Catalogs
+from magicstick.gpu.facts import HardwareFacts
+from magicstick.gpu.reconciler import HardwareReconciler
 from magicstick.kube.cache import Caches
 from magicstick.kube.discovery import Discovery
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.modules.orphans import OrphanReconciler
 from magicstick.modules.reconciler import ModuleReconciler
+from magicstick.runtime.clock import SystemClock
 from magicstick.runtime.reads import Reads
 from magicstick.runtime.reconciler import Declaration
 from magicstick.runtime.settings import Settings
@@ -28,8 +31,11 @@ class Watch:
         resync_s = settings.requeue_seconds
         self._modules = ModuleReconciler(self._reads, self._catalogs, settings, discovery)
         orphans = OrphanReconciler(self._modules.facts, self._reads, self._catalogs, resync_s)
-        self._appliance = ApplianceReconciler(self._modules.facts, self._reads, self._catalogs, resync_s)
-        reconcilers = (self._modules, orphans, self._appliance)
+        # What a label says counts at once: nobody is to wait for an explanation until it has settled.
+        self._hardware = HardwareFacts(self._modules.facts, self._reads, SystemClock(), settle_s=0.0)
+        hardware = HardwareReconciler(self._hardware, self._catalogs, resync_s)
+        self._appliance = ApplianceReconciler(self._hardware, self._reads, self._catalogs, resync_s)
+        reconcilers = (self._modules, orphans, hardware, self._appliance)
         declarations = (*(each.declaration for each in reconcilers), *around(settings))
         for declaration in declarations:
             self._reads.declare(declaration)
@@ -47,6 +53,7 @@ class Watch:
             self._modules.facts,
             self._catalogs,
             await self._appliance.observe(key),
+            {each.module: each for each in self._hardware.provider_states()},
             self._graph,
             now,
         )

@@ -1,4 +1,4 @@
-"""Everything that explanations are made of: the caches at one moment, and what the reconcilers see in them."""
+"""Everything that explanations are made of: the caches at one moment, as the reconcilers see them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from magicstick.catalogs.applications import ApplicationCatalog
 from magicstick.catalogs.compute_targets import ComputeTargetCatalog
 from magicstick.catalogs.loader import Problem
 from magicstick.catalogs.modules import ModuleCatalog
+from magicstick.gpu.facts import ProviderState
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
 from magicstick.kube.objects import Resource
@@ -61,7 +62,16 @@ class Copies(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """See the module. `reason` says why a kind cannot be read; `now` is when it was looked."""
+    """See the module.
+
+    Attributes:
+        stores: what was read.
+        reason: why a kind cannot be read; "" when it can.
+        appliance: what the reconciler sees of the Appliance; None where there is none.
+        hardware: how each vendor's support stands, by its module.
+        graph: where causes may lead.
+        now: when all this was looked at.
+    """
 
     stores: Stores
     reason: Callable[[Kind], str]
@@ -69,6 +79,7 @@ class Sight:
     facts: ModuleFacts
     catalogs: Copies
     appliance: ApplianceObservation | None
+    hardware: Mapping[str, ProviderState]
     graph: Graph
     now: datetime
 

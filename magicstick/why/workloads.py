@@ -31,15 +31,7 @@ def explain_workload(subject: Subject, sight: Sight) -> Explanation:
     if live.metadata.dying:
         return unhealthy(held_by_finalizers(subject, live, "what it had made is removed"))
     if enabled(live) is False:
-        patch = (
-            "patch",
-            subject.kind.kind.lower(),
-            subject.name,
-            "--type=merge",
-            "-p",
-            '{"spec":{"enabled":true}}',
-        )
-        hint = Hint("Switch it on.", kubectl(*patch, namespace=subject.namespace))
+        hint = Hint("Switch it on.", subject.patch({"enabled": True}))
         sentence = "is switched off (spec.enabled is false)"
         return healthy(subject, sentence, Cause(subject, sentence, hint=hint))
     return _reported(subject, live, sight)
@@ -58,20 +50,16 @@ def _reported(subject: Subject, live: Resource, sight: Sight) -> Explanation:
     ready = find(conditions, READY) or {}
     reason = f" ({ready['reason']})" if ready.get("reason") else ""
     message = live.status.get("message") or ready.get("message", "")
-    words = ("describe", subject.kind.kind.lower(), subject.name)
-    hint = Hint("See its conditions.", kubectl(*words, namespace=subject.namespace))
-    return unhealthy(
-        Cause(subject, f"is {live.status.get('phase', 'not ready')}{reason}: {message}", hint=hint)
-    )
+    hint = Hint("See its conditions.", subject.command("describe"))
+    sentence = f"is {live.status.get('phase', 'not ready')}{reason}: {message}"
+    return unhealthy(Cause(subject, sentence, hint=hint))
 
 
 def _unready_modules(subject: Subject, live: Resource, sight: Sight) -> Iterator[Subject]:
     if not belongs_to(live, sight.facts.site):
         return
-    needed = (
-        _application_modules(live, sight) if subject.kind == APP_INSTANCE else _model_modules(live, sight)
-    )
-    for module in dict.fromkeys(sight.facts.canonical(each) for each in needed):
+    needs = _application_modules if subject.kind == APP_INSTANCE else _model_modules
+    for module in dict.fromkeys(sight.facts.canonical(each) for each in needs(live, sight)):
         if sight.facts.readiness(module).state is State.NOT_READY:
             yield module_subject(module, sight)
 
@@ -93,14 +81,13 @@ def _model_modules(live: Resource, sight: Sight) -> tuple[str, ...]:
     target = targets.targets.get(str(local.get("computeTarget") or DEFAULT_TARGET))
     if target is None:
         return ()
-    serving = (
-        ROUTING
-        if local.get("realtime") is not None
-        else FREETOKEN
-        if str(local.get("engine")).casefold() == "freetoken"
-        else KUBEAI
-    )
     try:
-        return required(modules, target.required_capabilities, serving)
+        return required(modules, target.required_capabilities, _serving(local))
     except RefusedError:
         return ()
+
+
+def _serving(local: Mapping[str, object]) -> tuple[str, ...]:
+    if local.get("realtime") is not None:
+        return ROUTING
+    return FREETOKEN if str(local.get("engine")).casefold() == "freetoken" else KUBEAI
