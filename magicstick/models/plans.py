@@ -6,6 +6,7 @@ from typing import Final
 
 from magicstick.api import labels
 from magicstick.kube.objects import Resource
+from magicstick.models import kv_cache
 from magicstick.models.kinds import DEPLOYMENT, KUBEAI_MODEL, SERVICE
 from magicstick.models.observation import ModelObservation, Runtime
 from magicstick.models.pods import pods_of
@@ -62,7 +63,7 @@ def carry_out(
         told,
         message=standing(o) + told.message,
         resolved=resolved,
-        requested_kv_cache_type=_asked_kv_cache_type(o),
+        requested_kv_cache_type=kv_cache.requested(o.activation.spec) if o.local else "",
         catalog_id="" if o.resolved is not None and resolved is None else o.name,
         model_ref="" if resolved is None else f"{resolved.backend}/{o.name}",
     )
@@ -139,18 +140,6 @@ def _engine(o: ModelObservation, live: Resource) -> str:
     if isinstance(resolved, ResolvedKubeAi | ResolvedFreeToken):
         return f"{resolved.engine_title} on {resolved.target.display_name}"
     return str(live.spec.get("engine") or live.metadata.labels.get(labels.ENGINE, "the engine"))
-
-
-def _asked_kv_cache_type(o: ModelObservation) -> str:
-    """Of a local model that is not resolved: what it asks for, else its engine's default."""
-    if not o.local:
-        return ""
-    local = o.activation.spec.get("local")
-    fields: Mapping[str, object] = local if isinstance(local, Mapping) else {}
-    asked = fields.get("kvCacheType")
-    if isinstance(asked, str) and asked:
-        return asked
-    return "f16" if str(fields.get("engine", "")).strip().casefold() == "ollama" else "auto"
 
 
 def _awaited(o: ModelObservation) -> Mapping[str, object] | None:

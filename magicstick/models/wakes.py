@@ -1,0 +1,128 @@
+"""Which models have to be looked at again after a change of something that they depend on.
+
+The cost of a change is that of what it concerns: a Pod or a Model wakes its own activation, a node only
+those that may run on it, a module only when its readiness really changes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from magicstick.api import labels
+from magicstick.api.model_activation import DEFAULT_COMPUTE_TARGET
+from magicstick.catalogs.modules import ModuleCatalog
+from magicstick.kube.kinds import ObjectKey
+from magicstick.kube.objects import Resource, View
+from magicstick.models.facts import ModelFacts, platform_changed
+from magicstick.models.objects import activation_label
+from magicstick.models.pods import MODEL_LABEL, PodView
+from magicstick.models.requirements import FREETOKEN, KUBEAI
+from magicstick.modules.facts import Readiness, State, readiness_of
+
+
+def pod_changed(old: View | None, new: View | None) -> bool:
+    """Whether a Pod says something else than before."""
+    return _said(old) != _said(new)
+
+
+def _said(pod: View | None) -> tuple[object, ...] | None:
+    if not isinstance(pod, PodView):
+        return None
+    metadata = pod.metadata
+    return (
+        metadata.uid,
+        metadata.dying,
+        metadata.labels.get(MODEL_LABEL),
+        metadata.owner_references,
+        pod.status,
+    )
+
+
+class ModelWakes:
+    """From changes to the keys of activations. Remembers the last certain readiness of each module."""
+
+    def __init__(self, facts: ModelFacts) -> None:
+        self._facts = facts
+        self._last: dict[str, Readiness] = {}
+        """By name of the Kustomization."""
+
+    def by_runtime(self, old: Resource | None, new: Resource | None) -> Iterator[ObjectKey]:
+        """Whom the object serves, and whoever has its name: it may be in that one's way."""
+        for each in (old, new):
+            if each is not None:
+                yield from self._facts.labelled(activation_label(each.metadata.name))
+                yield from self._facts.labelled(each.metadata.labels.get(labels.MODEL, ""))
+
+    def by_pod(self, old: PodView | None, new: PodView | None) -> Iterator[ObjectKey]:
+        """The model that the Pod serves."""
+        for each in (old, new):
+            if each is not None:
+                yield from self._facts.labelled(each.metadata.labels.get(MODEL_LABEL, ""))
+
+    def by_node(self, old: View | None, new: View | None) -> Iterator[ObjectKey]:
+        """Models on accelerators; all local ones where the platform of a node is news."""
+        everyone = platform_changed(old, new)
+        for each in self._facts.activations.list():
+            if _runs_here(each) and (everyone or target_of(each) != "cpu"):
+                yield each.metadata.key
+
+    def by_kustomization(self, old: Resource | None, new: Resource | None) -> Iterable[ObjectKey]:
+        """All, when a module that models may need becomes ready, or is it no more."""
+        changed = new or old
+        if changed is None or not self._flipped(changed.metadata.name, new):
+            return ()
+        return self.everyone()
+
+    def by_module(self, old: Resource | None, new: Resource | None) -> Iterable[ObjectKey]:
+        """All, when an activation of such a module is."""
+        modules = {self._facts.modules.module_of(each) for each in (old, new) if each is not None}
+        return self.everyone() if modules & self._needed() else ()
+
+    def by_definition(self, old: View | None, new: View | None) -> Iterable[ObjectKey]:
+        """All, when such a module waits for the definition."""
+        latest, names = new or old, self._facts.modules.names
+        if latest is None or names is None:
+            return ()
+        waiting = set(names.modules_with_crd(latest.metadata.name))
+        return self.everyone() if waiting & self._needed() else ()
+
+    def by_cleanup(self, _old: Resource | None, _new: Resource | None) -> Iterator[ObjectKey]:
+        """Those that run here."""
+        return (each.metadata.key for each in self._facts.activations.list() if _runs_here(each))
+
+    def everyone(self, *_change: object) -> Iterable[ObjectKey]:
+        """All activations."""
+        return self._facts.activations.keys()
+
+    def _needed(self) -> set[str]:
+        """The modules that a model may need, by canonical key."""
+        catalog = self._facts.modules.catalog
+        return set() if catalog is None else _serving_modules(catalog)
+
+    def _flipped(self, name: str, new: Resource | None) -> bool:
+        names, catalog = self._facts.modules.names, self._facts.modules.catalog
+        module = names.module_of(name) if names is not None else None
+        if module is None or module not in self._needed() or catalog is None:
+            return False
+        if new is None:
+            return self._last.pop(name, None) is not None
+        definition = catalog.modules.get(module)
+        readiness = readiness_of(new, static=definition is not None and definition.static)
+        if readiness.state is State.UNKNOWN or self._last.get(name) == readiness:
+            return False
+        self._last[name] = readiness
+        return True
+
+
+def _serving_modules(catalog: ModuleCatalog) -> set[str]:
+    providers = {key for key, each in catalog.modules.items() if each.provides_capabilities}
+    return providers | {catalog.canonical(name) for name in (*KUBEAI, *FREETOKEN)}
+
+
+def _runs_here(activation: Resource) -> bool:
+    return bool(activation.spec.get("type", "local") != "external")
+
+
+def target_of(activation: Resource) -> str:
+    """The compute target, as far as a spec of any form says; what says nothing means NVIDIA's."""
+    local = activation.spec.get("local")
+    fields: Mapping[str, object] = local if isinstance(local, Mapping) else {}
+    return str(fields.get("computeTarget") or DEFAULT_COMPUTE_TARGET).strip().casefold()
