@@ -43,6 +43,8 @@ API_GROUPS: Final = (
     "mittwald.de",  # secret generator's annotations
     "stakater.com",  # Reloader's annotations
     "cnpg.io",
+    "envoyproxy.io",
+    "cert-manager.io",
     "amd.com",
     "intel.com",
     "nvidia.com",
@@ -80,6 +82,8 @@ _DOMAIN: Final = re.compile(
 _URL_HOST: Final = re.compile(
     r"\b(?:https?|oci|wss?|ssh|git|postgres(?:ql)?)://(?:[^\s/@\"'`]*@)?([a-z0-9][a-z0-9.-]*)", re.IGNORECASE
 )
+_DEFAULTED: Final = re.compile(r"\$\{\w+:=([^}]*)\}")
+"""A variable of Flux, which stands for its default."""
 _IPV4: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
 _ADMITTED_NETWORKS: Final = tuple(
     ipaddress.ip_network(network)
@@ -113,6 +117,7 @@ _PLACEHOLDERS: Final = re.compile(
 
 def domains(text: str) -> Iterator[str]:
     """Names of hosts that are not admitted."""
+    text = _DEFAULTED.sub(r"\1", text)
     for repository in PUBLIC_REPOSITORIES:
         text = text.replace(repository, "")
     found = [match.group() for match in _DOMAIN.finditer(text)]

@@ -243,13 +243,23 @@ def test_static_modules_are_installed_from_the_folders_of_the_catalog() -> None:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_kustomization_lists_every_file_beside_it(folder: Path) -> None:
     kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
-    listed = {*kustomization["resources"], "kustomization.yaml"}
+    listed = {*kustomization.get("resources", []), "kustomization.yaml"}
     for generator in kustomization.get("configMapGenerator", []):
         listed |= set(generator["files"])
     beside = {file.name for file in folder.iterdir() if file.is_file()}
 
     assert beside <= {entry.split("/")[0] for entry in listed}
     assert all((folder / entry).exists() for entry in listed)
+
+
+WITH_TOKEN = {
+    "Deployment/magicstick-operator",
+    "Deployment/ai-model-catalog-controller",
+    "Deployment/ai-appliance-dashboard-api",
+    "Deployment/magicstick-access-guard",
+    "Deployment/private-mesh",
+}
+"""All that talk to the API server."""
 
 
 def pods(folder: Path) -> list[tuple[str, Object]]:
@@ -264,7 +274,7 @@ def pods(folder: Path) -> list[tuple[str, Object]]:
     ("name", "pod"), pods(MANIFESTS), ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_a_pod_of_ours_is_hardened_and_bounded(name: str, pod: Object) -> None:
-    assert pod["automountServiceAccountToken"] is (name == "Deployment/magicstick-operator")
+    assert pod["automountServiceAccountToken"] is (name in WITH_TOKEN)
     assert pod["enableServiceLinks"] is False
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     for container in [*pod.get("initContainers", []), *pod["containers"]]:
@@ -284,6 +294,8 @@ def secrets() -> list[tuple[str, Object]]:
     [
         ("litellm-masterkey-secret", "LITELLM_MASTER_KEY", None, {}),
         ("litellm-postgresql-secret", "POSTGRES_PASSWORD", "hex", {"POSTGRES_DB": "litellm", "POSTGRES_USER": "litellm"}),
+        ("qdrant-auth-secret", "QDRANT_API_KEY", None, {}),
+        ("private-mesh-service", "MESH_ADMIN_TOKEN,MESH_IMPORT_TOKEN", None, {}),
         ("keycloak-postgresql", "POSTGRES_PASSWORD", "hex", {"POSTGRES_DB": "keycloak", "POSTGRES_USER": "keycloak"}),
         ("keycloak-bootstrap-admin", "KC_BOOTSTRAP_ADMIN_PASSWORD", "hex", {"KC_BOOTSTRAP_ADMIN_USERNAME": "bootstrap-admin"}),
         ("magicstick-human-gateway-client", "client-secret", "hex", {"client-id": "magicstick-human-gateway-local"}),
@@ -311,7 +323,7 @@ def test_no_secret_is_shipped_beyond_those_that_are_generated() -> None:
         "secret-generator.v1.mittwald.de/autogenerate" in secret["metadata"]["annotations"]
         for _, secret in secrets()
     )
-    assert len(secrets()) == 7
+    assert len(secrets()) == 9
 
 
 def test_nothing_that_nobody_asked_for_is_applied() -> None:

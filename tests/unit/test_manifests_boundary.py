@@ -55,6 +55,7 @@ HARMLESS = {
         "litellm.magicstick.local",
         "http://litellm.ai.svc.cluster.local:4000/v1",
         "https://kubernetes.default.svc",
+        "https://id.${AI_APPLIANCE_MDNS_DOMAIN:=magicstick.local}/realms",
         "feature.node.kubernetes.io/pci-10de.present",
         "ghcr.io/berriai/litellm:v1.101.0",
         "spec.local.args",
