@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 import msgspec
 
 from magicstick.api import labels, quantity
+from magicstick.kube.informer import INITIAL_EVENTS_END
 from magicstick.kube.objects import ObjectMeta
 
 OS_LABEL: Final = "kubernetes.io/os"
@@ -20,12 +21,15 @@ MAX_SLOTS: Final = 2**31 - 1
 if TYPE_CHECKING:
     HostAnnotations = dict[str, str]
 else:
-    # At run time a dict with at most this one key: the decoder skips all others, which may be long.
-    HostAnnotations = TypedDict("HostAnnotations", {labels.GPU_HOST_PREFLIGHT: str}, total=False)
+    # At run time a dict with at most these keys: the decoder skips all others, which may be long. The
+    # second stands on the bookmark that ends a streamed list.
+    HostAnnotations = TypedDict(
+        "HostAnnotations", {labels.GPU_HOST_PREFLIGHT: str, INITIAL_EVENTS_END: str}, total=False
+    )
 
 
 class NodeMeta(ObjectMeta, frozen=True, rename="camel", gc=False):
-    """Metadata with all labels, but of the annotations only `labels.GPU_HOST_PREFLIGHT`."""
+    """Metadata with all labels, but of the annotations only the host's inventory."""
 
     annotations: HostAnnotations = msgspec.field(default_factory=dict)
 
