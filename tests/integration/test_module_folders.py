@@ -222,7 +222,8 @@ def source_of(release: Object) -> tuple[tuple[str, str, str], str]:
     """Kind, name and namespace of a release's source; the chart's version, empty where the source has it."""
     spec = release["spec"]
     if reference := spec.get("chartRef"):
-        return (reference["kind"], reference["name"], reference.get("namespace", "")), ""
+        namespace = reference.get("namespace", release["metadata"]["namespace"])
+        return (reference["kind"], reference["name"], namespace), ""
     reference = spec["chart"]["spec"]["sourceRef"]
     return (reference["kind"], reference["name"], reference["namespace"]), spec["chart"]["spec"].get(
         "version", ""
