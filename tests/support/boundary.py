@@ -77,7 +77,7 @@ _ENDINGS: Final = (
     "nl|online|org|pro|rocks|run|systems|tech|uk|us|xyz"
 )
 _DOMAIN: Final = re.compile(
-    rf"(?<![\w.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:{_ENDINGS})(?![\w-]|\.[a-z0-9])", re.IGNORECASE
+    rf"(?<![\w.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:{_ENDINGS})(?![\w(-]|\.[a-z0-9])", re.IGNORECASE
 )
 _URL_HOST: Final = re.compile(
     r"\b(?:https?|oci|wss?|ssh|git|postgres(?:ql)?)://(?:[^\s/@\"'`]*@)?([a-z0-9][a-z0-9.-]*)", re.IGNORECASE

@@ -59,6 +59,7 @@ HARMLESS = {
         "feature.node.kubernetes.io/pci-10de.present",
         "ghcr.io/berriai/litellm:v1.101.0",
         "spec.local.args",
+        "subprocess.run(command)",
         "values.yaml",
     ],
     "addresses": ["127.0.0.1", "0.0.0.0:8080", "192.0.2.7", "1.2.3", "999.1.1.1"],
