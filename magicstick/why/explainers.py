@@ -13,12 +13,13 @@ from magicstick.api.kinds import (
 )
 from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, LEASE, NAMESPACE, NODE, Kind
 from magicstick.why.appliances import explain_appliance
+from magicstick.why.asking import NAMED_BY_MODULE, Question
 from magicstick.why.causes import HARDWARE, MODULE, Explanation, Subject
 from magicstick.why.cluster import explain_catalog, explain_definition, explain_namespace
 from magicstick.why.flux import explain_kustomization, explain_source
 from magicstick.why.hardware import explain_hardware, explain_node
-from magicstick.why.modules import explain_activation, explain_module
-from magicstick.why.operator import explain_lease
+from magicstick.why.modules import explain_activation, explain_module, module_subject
+from magicstick.why.operator import explain_lease, lease_of
 from magicstick.why.sight import Sight
 from magicstick.why.walk import Node, walk
 from magicstick.why.workloads import explain_workload
@@ -48,3 +49,20 @@ def explain(subject: Subject, sight: Sight) -> Explanation:
 def tree(subject: Subject, sight: Sight) -> tuple[Explanation, tuple[Node, ...]]:
     """What there is to say of a subject, and the trees of its causes."""
     return explain(subject, sight), walk(subject, lambda each: explain(each, sight), sight.graph.covers)
+
+
+def subject_of(asked: Question, sight: Sight) -> Subject:
+    """The object that a question means. A module may be called by any of its names."""
+    site, name = sight.facts.site, asked.name
+    if asked.kind == APPLIANCE:
+        return Subject(APPLIANCE, name or site.appliance_name, site.appliance_namespace)
+    if asked.kind == LEASE:
+        return lease_of(sight)
+    if asked.kind == HARDWARE:
+        return Subject(HARDWARE, sight.facts.canonical(name))
+    if asked.kind not in NAMED_BY_MODULE:
+        return sight.place(asked.kind, name)
+    exact = sight.place(MODULE_ACTIVATION, name)
+    if asked.kind == MODULE_ACTIVATION and sight.facts.activations.get(exact.key) is not None:
+        return exact
+    return module_subject(sight.facts.canonical(name), sight)

@@ -37,11 +37,10 @@ def _cause(cause: Cause, state: ProviderState, found: Assessment, sight: Sight) 
     match state.phase:
         case ProviderPhase.NOT_REQUIRED | ProviderPhase.UNKNOWN:
             return _unlabelled(cause, found, sight)
-        case ProviderPhase.DETECTED if found.obstacle:
-            look = kubectl("get", "moduleactivations", namespace=sight.facts.site.appliance_namespace)
-            return _with(cause, hint=Hint("Remove what is in the way.", look))
         case ProviderPhase.DETECTED:
-            return _with(cause, lease_of(sight))
+            look = kubectl("get", "moduleactivations", namespace=sight.facts.site.appliance_namespace)
+            hint = Hint("Remove what is in the way.", look)
+            return _with(cause, *(() if found.obstacle else (lease_of(sight),)), hint=hint)
         case ProviderPhase.CONFLICT:
             return _with(cause, hint=_foreign(found))
         case ProviderPhase.UNSUPPORTED:

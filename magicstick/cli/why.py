@@ -1,0 +1,128 @@
+"""`magicstick why`: the chain of causes behind an object that is not ready."""
+
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from magicstick.cli.cluster import TIMEOUT_S, Access, Context, Kubeconfig, Timeout, ask
+from magicstick.cli.errors import MISUSED, CommandError
+
+if TYPE_CHECKING:
+    from magicstick.kube.client import Client
+    from magicstick.why.asking import Question
+    from magicstick.why.text import Answer, Line
+
+FOUND: Final = 1
+"""Exit code where there is a cause."""
+
+EPILOG: Final = """Examples:
+
+magicstick why
+
+magicstick why module/litellm
+
+magicstick why hardware/gpu --all
+
+magicstick why kustomization/app-litellm -o json
+
+Exit codes: 0 nothing is wrong, 1 a cause was found, 2 misused, 3 cluster not reachable, 4 forbidden."""
+
+
+class Output(StrEnum):
+    """How an answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def complete_words(incomplete: str) -> list[str]:
+    """The kinds that can be explained, and the names of modules that ship."""
+    from magicstick.why.asking import SHOWN  # noqa: PLC0415 - only for completion
+
+    return [f"{word}/" for word in SHOWN if f"{word}/".startswith(incomplete)]
+
+
+def why(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KIND/NAME]",
+            help="What to explain; a name alone is a module, nothing is the Appliance.",
+            autocompletion=complete_words,
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", "-a", help="All causes, not only the first.")] = False,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to write it.")] = Output.TEXT,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            "-n",
+            envvar="APPLIANCE_NAMESPACE",
+            help="Where the appliance is.",
+            show_default="ai-system",
+        ),
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    timeout: Timeout = TIMEOUT_S,
+) -> int:
+    """Say why something is not ready, and what to do about it."""
+    asked = _question(words or ())
+    flags = {"appliance_namespace": namespace} if namespace else {}
+    access = Access(kubeconfig, context, timeout)
+    told = ask(access, lambda client: _explain(client, asked, flags, access, every=every))
+    if output is Output.JSON:
+        from magicstick.why.text import data  # noqa: PLC0415 - imported with the explanation already
+
+        typer.echo(json.dumps(data(told), indent=2, ensure_ascii=False))
+    else:
+        from magicstick.why.text import lines  # noqa: PLC0415 - imported with the explanation already
+
+        _write(lines(told))
+    return 0 if told.explanation.healthy else FOUND
+
+
+def _question(words: Iterable[str]) -> "Question":
+    from magicstick.why.asking import NoQuestionError, question  # noqa: PLC0415 - not for other commands
+
+    try:
+        return question(*words)
+    except NoQuestionError as error:
+        raise CommandError(f"{error}; see 'magicstick why --help'", MISUSED) from None
+
+
+async def _explain(
+    client: "Client", asked: "Question", flags: dict[str, str], access: Access, *, every: bool
+) -> "Answer":
+    from magicstick.why.opening import opened  # noqa: PLC0415 - the Kubernetes layer, not for other commands
+
+    async with opened(client, flags, timeout_s=access.timeout_s) as sight:
+        # Imported while the server answered.
+        from magicstick.why.explainers import subject_of, tree  # noqa: PLC0415 - see above
+        from magicstick.why.text import answer  # noqa: PLC0415 - see above
+
+        explanation, nodes = tree(subject_of(asked, sight), sight)
+        return answer(explanation, nodes, every=every)
+
+
+def _write(lines: Iterable["Line"]) -> None:
+    """Plain text into a pipe; subjects and headings stand out on a terminal."""
+    import sys  # noqa: PLC0415 - see the imports of rich below
+
+    if not sys.stdout.isatty():
+        for line in lines:
+            typer.echo(str(line))
+        return
+    from rich.console import Console  # noqa: PLC0415 - on a terminal alone
+    from rich.text import Text  # noqa: PLC0415 - see above
+
+    console = Console(highlight=False)
+    for line in lines:
+        styled = Text.assemble((line.guide, "dim"), (line.strong, "bold"), line.rest)
+        console.print(styled, soft_wrap=True)
