@@ -19,9 +19,12 @@ from magicstick import __version__
 from magicstick.cli.errors import FAILED, INTERRUPTED, MISUSED, CommandError
 from magicstick.cli.get.command import EPILOG as GET_EPILOG
 from magicstick.cli.get.command import get
+from magicstick.cli.quick import QuickCommand, QuickGroup
+from magicstick.cli.why import EPILOG as WHY_EPILOG
+from magicstick.cli.why import why
 
 NAME: Final = "magicstick"
-COMMANDS: Final = ("run", "get", "crds", "version", "settings")
+COMMANDS: Final = ("run", "get", "why", "crds", "version", "settings")
 COMPLETION_WORDS: Final = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """Where shells put the command line that is to be completed."""
 
@@ -46,6 +49,7 @@ def application(*, run_options: bool) -> typer.Typer:
     """The commands; those of `run` with its options only where they are asked for."""
     app = typer.Typer(
         name=NAME,
+        cls=QuickGroup,
         help="The meta-operator that turns a Kubernetes cluster into an AI appliance.",
         epilog="Settings are environment variables too: see 'magicstick run --help'.",
         pretty_exceptions_enable=False,
@@ -53,15 +57,16 @@ def application(*, run_options: bool) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.command("run", help=RUN_HELP, epilog=RUN_EPILOG)(_run_with_options() if run_options else _run)
-    app.command("get", epilog=GET_EPILOG)(get)
+    app.command("get", epilog=GET_EPILOG, cls=QuickCommand)(get)
+    app.command("why", epilog=WHY_EPILOG, cls=QuickCommand)(why)
     app.command("crds", epilog=CRDS_EPILOG)(crds)
-    app.command("version", epilog="Examples:\n\nmagicstick version\n\nmagicstick version -o json")(version)
+    app.command("version", cls=QuickCommand, epilog=VERSION_EPILOG)(version)
     app.command("settings", hidden=True)(settings)
     return app
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 failed or differing, 2 misused."""
+    """Run the command line and exit, with the codes of `cli.errors`."""
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     completing = " ".join(os.environ.get(name, "") for name in COMPLETION_WORDS).split()
     app = application(run_options="run" in (*words, *completing))
@@ -138,6 +143,13 @@ def crds(
     files = {folder / name: text for name, text in texts.items()}
     for path in deliver(files, write=output is not None, check=check, remedy=remedy):
         typer.echo(path)
+
+
+VERSION_EPILOG: Final = """Examples:
+
+magicstick version
+
+magicstick version -o json"""
 
 
 def version(
