@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from magicstick.cli.cluster import Access, explained
+from magicstick.cli.asking import explained
+from magicstick.cli.cluster import Access
 from magicstick.cli.errors import FAILED, MISUSED, CommandError
 from magicstick.cli.get.items import Item, Whole, items_of
 from magicstick.cli.get.options import Query
@@ -94,7 +95,7 @@ async def _source(client: Client, query: Query, access: Access, kind: Kind, foun
     try:
         if all(each.names and each.appearance is not HARDWARE for each in wanted):
             return await _named(client, query, access, wanted, found)
-        async with access.limit():
+        async with asyncio.timeout(access.timeout_s):
             pages = client.pages(kind, namespace=query.namespace, view=Whole, label_selector=query.selector)
             return [obj async for page in pages for obj in page.items]
     except (Unavailable, Unauthorized):
@@ -115,7 +116,7 @@ async def _named(
     for each in wanted:
         for name in each.names:
             try:
-                async with access.limit():
+                async with asyncio.timeout(access.timeout_s):
                     key = ObjectKey(query.namespace, name)
                     objects.append(await client.get(each.appearance.kind, key, view=Whole))
             except KindNotServed:
