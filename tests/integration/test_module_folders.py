@@ -363,6 +363,18 @@ def test_what_survives_switching_the_module_off(key: str) -> None:
 
 
 @EVERY_MODULE
+def test_no_volume_and_no_generated_key_goes_with_its_module(key: str) -> None:
+    """A key that vanishes while its volume lives locks the data up; a volume is the data."""
+    precious = {
+        short(obj)
+        for obj in MODULE_FOLDERS[key].built()
+        if obj["kind"] in {"PersistentVolumeClaim", "Secret"}
+    }
+
+    assert precious <= annotated(MODULE_FOLDERS[key], "prune", "disabled")
+
+
+@EVERY_MODULE
 def test_what_flux_creates_once_and_leaves_alone(key: str) -> None:
     names = {short(obj) for obj in MODULE_FOLDERS[key].built()}
 

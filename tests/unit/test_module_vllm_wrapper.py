@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -229,7 +230,7 @@ print(subprocess.check_output(child, text=True).strip())
 
 
 def interpreter(
-    folder: Path, *arguments: str, module: bool = False, **variables: str
+    folder: Path, *arguments: str, variables: Mapping[str, str], module: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """A program that prints its arguments and those of an interpreter that it starts."""
     (folder / "program.py").write_text(PROGRAM)
@@ -238,7 +239,7 @@ def interpreter(
     paths = {"PYTHONPATH": os.pathsep.join([str(FOLDER), str(folder)]), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
         [sys.executable, *how, *arguments],
-        env=inherited | paths | variables,
+        env={**inherited, **paths, **variables},
         capture_output=True,
         text=True,
         check=False,
@@ -248,13 +249,15 @@ def interpreter(
 ENABLED: Final = {"MAGICSTICK_VLLM_WRAPPER_ENABLED": "true"}
 
 
+def enabled(target: str) -> dict[str, str]:
+    return {**ENABLED, "MAGICSTICK_COMPUTE_TARGET": target}
+
+
 @pytest.mark.parametrize("module", [False, True], ids=["script", "module"])
 def test_the_first_interpreter_is_rewritten_and_those_that_it_starts_are_not(
     tmp_path: Path, module: bool  # noqa: FBT001 - a case
 ) -> None:  # fmt: skip
-    done = interpreter(
-        tmp_path, "--gpu-memory-utilization=0.9", module=module, **ENABLED, MAGICSTICK_COMPUTE_TARGET="cpu"
-    )
+    done = interpreter(tmp_path, "--gpu-memory-utilization=0.9", module=module, variables=enabled("cpu"))
 
     own, child = map(json.loads, done.stdout.splitlines())
     assert (own, child) == (PRIORITY, ["--max-model-len=1"])
@@ -271,13 +274,13 @@ def test_the_first_interpreter_is_rewritten_and_those_that_it_starts_are_not(
     ids=["unset", "off", "applied"],
 )
 def test_an_interpreter_that_is_not_meant_stays_untouched(tmp_path: Path, variables: dict[str, str]) -> None:
-    done = interpreter(tmp_path, "--gpu-memory-utilization=0.9", **variables)
+    done = interpreter(tmp_path, "--gpu-memory-utilization=0.9", variables=variables)
 
     assert json.loads(done.stdout.splitlines()[0]) == ["--gpu-memory-utilization=0.9"]
 
 
 def test_a_refusal_ends_the_process_before_the_program_starts(tmp_path: Path) -> None:
-    done = interpreter(tmp_path, **ENABLED, MAGICSTICK_COMPUTE_TARGET="tpu")
+    done = interpreter(tmp_path, variables=enabled("tpu"))
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("[magicstick-vllm-wrapper] MAGICSTICK_COMPUTE_TARGET is 'tpu'")
@@ -286,7 +289,8 @@ def test_a_refusal_ends_the_process_before_the_program_starts(tmp_path: Path) ->
 
 def test_a_fault_of_the_wrapper_itself_ends_the_process_too(tmp_path: Path) -> None:
     (tmp_path / "wrapper.py").write_text("raise RuntimeError('broken')\n")
-    done = interpreter(tmp_path, **ENABLED, PYTHONPATH=os.pathsep.join([str(tmp_path), str(FOLDER)]))
+    paths = os.pathsep.join([str(tmp_path), str(FOLDER)])
+    done = interpreter(tmp_path, variables={**ENABLED, "PYTHONPATH": paths})
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "broken" in done.stderr
