@@ -1,11 +1,7 @@
 """What model resolution must know of the nodes: a small, frozen fact for each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-
-from magicstick.gpu.evidence import evidence_of
-from magicstick.gpu.nodes import NodeView
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +28,3 @@ class Hardware:
     """
 
     nodes: tuple[NodeFacts, ...] = ()
-
-
-def hardware_of(nodes: Iterable[NodeView], now: datetime) -> Hardware:
-    """What the Nodes in the cache amount to; a host's inventory counts only while it is believed."""
-    return Hardware(tuple(_facts(node, now) for node in nodes))
-
-
-def _facts(node: NodeView, now: datetime) -> NodeFacts:
-    evidence = evidence_of(node, now)
-    return NodeFacts(
-        name=node.name,
-        uid=node.metadata.uid,
-        architecture=node.architecture,
-        labels=node.metadata.labels,
-        ready=node.ready,
-        schedulable=node.schedulable,
-        allocatable=node.status.allocatable or {},
-        evidence={} if evidence is None else evidence.fields,
-    )

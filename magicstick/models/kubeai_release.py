@@ -5,26 +5,27 @@ is neither: it reads its configuration once, when it starts. Its ConfigMap toget
 of its Deployment is therefore the one proof (spec: models §8.2, gpu §8).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
 import yaml
 
-from magicstick.kube.kinds import ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.models.resolved import Profile
 from magicstick.modules.flux import FluxState, verdict
 
-FLUX_NAMESPACE: Final = "flux-system"
 STORE_NAME: Final = "magicstick-offloading-profiles"
 STORE_KEY: Final = "values.json"
 RELEASE_NAME: Final = "kubeai"
 CONFIG_VOLUME: Final = "config"
 CONFIG_KEY: Final = "system.yaml"
-DEFAULT_NAMESPACE: Final = "ai"
-DEPLOYMENT_LABELS: Final = {"app.kubernetes.io/name": "kubeai"}
+NAMESPACE: Final = "ai"
+"""Where KubeAI runs; the release that we ship says so."""
+DEPLOYMENT_NAME: Final = "kubeai"
+CONFIG_NAME: Final = "kubeai-config"
+"""As KubeAI's chart calls them, whatever the release is called."""
 PROFILES: Final = "resourceProfiles"
 
 Profiles = Mapping[str, Profile]
@@ -91,47 +92,44 @@ def profiles_in(values: object) -> Profiles:
     return {name: each for name, each in profiles if isinstance(name, str) and isinstance(each, Mapping)}
 
 
-def release_namespace(release: Resource | None) -> str:
-    """Where KubeAI itself runs."""
-    namespace = release.spec.get("targetNamespace") if release is not None else None
-    return namespace if isinstance(namespace, str) and namespace else DEFAULT_NAMESPACE
-
-
-def config_key(deployment: Resource) -> ObjectKey | None:
-    """The ConfigMap that a Deployment of KubeAI's reads its configuration from."""
-    for volume in _items(_dig(deployment.spec, "template", "spec"), "volumes"):
-        name = _dig(volume, "configMap").get("name")
-        if volume.get("name") == CONFIG_VOLUME and isinstance(name, str):
-            return ObjectKey(deployment.metadata.namespace, name)
-    return None
-
-
-def running(release: Resource | None, deployments: Iterable[Resource], config: Resource | None) -> Running:
+def running(release: Resource | None, deployment: Resource | None, config: Resource | None) -> Running:
     """What KubeAI runs with: its configuration, and whether all its Pods have started with it.
 
-    `deployments` are those labelled as KubeAI's in the release's namespace, `config` is the ConfigMap of
-    `config_key`. A release under way may have changed the configuration but not yet the Deployment, so
-    nothing counts while Flux is at work on it.
+    A release under way may have changed the configuration but not yet the Deployment, so nothing counts
+    while Flux is at work on it.
     """
-    if release is None:
+    if release is None or deployment is None:
         return Running(problem="KubeAI is not installed.")
-    found = list(deployments)
-    if len(found) != 1:
-        where = release_namespace(release)
-        return Running(problem=f"KubeAI has {len(found)} Deployments in {where}, and not one.")
+    if not _reads(deployment, config):
+        return Running(problem=f"KubeAI does not read its configuration from ConfigMap {CONFIG_NAME}.")
     profiles = _configured(config)
     if profiles is None:
-        return Running(problem="The configuration of KubeAI cannot be read.")
-    if verdict(release).state is not FluxState.READY:
-        return Running(profiles, _release_problem(release))
-    return Running(profiles, "" if _rolled_out(found[0]) else "KubeAI is being restarted.")
-
-
-def _release_problem(release: Resource) -> str:
+        return Running(problem=f"ConfigMap {CONFIG_NAME} does not exist, or holds no configuration.")
     found = verdict(release)
-    what = "has failed" if found.state is FluxState.FAILED else "is not finished"
-    said = f": {found.message}" if found.message else "."
-    return f"HelmRelease {release.metadata.key} {what}{said}"
+    if found.state is not FluxState.READY:
+        what = "has failed" if found.state is FluxState.FAILED else "is not finished"
+        said = f": {found.message}" if found.message else "."
+        return Running(profiles, f"HelmRelease {release.metadata.key} {what}{said}")
+    return Running(profiles, "" if rolled_out(deployment) else "KubeAI is being restarted.")
+
+
+def rolled_out(deployment: Resource) -> bool:
+    """Whether every Pod is of the newest template, and no older one is left."""
+    wanted, status = deployment.spec.get("replicas", 1), deployment.status
+    observed = status.get("observedGeneration")
+    if not isinstance(observed, int) or observed < deployment.metadata.generation or wanted == 0:
+        return False
+    names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    return all(status.get(name) == wanted for name in names)
+
+
+def _reads(deployment: Resource, config: Resource | None) -> bool:
+    """Whether the Deployment's volume is this very ConfigMap; where there is none, whether it would be."""
+    name = CONFIG_NAME if config is None else config.metadata.name
+    volumes = _items(_dig(deployment.spec, "template", "spec"), "volumes")
+    return any(
+        each.get("name") == CONFIG_VOLUME and _dig(each, "configMap").get("name") == name for each in volumes
+    )
 
 
 def _configured(config: Resource | None) -> Profiles | None:
@@ -143,16 +141,6 @@ def _configured(config: Resource | None) -> Profiles | None:
     except (yaml.YAMLError, RecursionError):
         return None
     return profiles_in(document) if isinstance(document, Mapping) else None
-
-
-def _rolled_out(deployment: Resource) -> bool:
-    """Whether every Pod is of the newest template, and no older one is left."""
-    wanted, status = deployment.spec.get("replicas", 1), deployment.status
-    observed = status.get("observedGeneration")
-    if not isinstance(observed, int) or observed < deployment.metadata.generation or wanted < 1:
-        return False
-    names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-    return all(status.get(name) == wanted for name in names)
 
 
 def _reads_store(release: Resource) -> bool:

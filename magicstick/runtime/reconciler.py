@@ -87,6 +87,8 @@ class Declaration:
     """Shortest time between two passes over one key; the first pass of a burst is immediate."""
     namespace: str = ""
     """Where the primary objects live; "" for everywhere."""
+    object_name: str | None = None
+    """The one primary object, where there can be but one; None for all."""
     label_selector: str = ""
     """Which of them are ours to look at; "" for all."""
     owns_status: bool | None = None
@@ -101,7 +103,7 @@ class Declaration:
     @property
     def scope(self) -> Scope:
         """Where the primary objects are watched."""
-        return Scope(self.primary, self.namespace, None, self.label_selector)
+        return Scope(self.primary, self.namespace, self.object_name, self.label_selector)
 
 
 class Reconciler(Protocol[Obs]):

@@ -1,0 +1,98 @@
+"""The profile store as a whole, derived from everything that wants a place in it.
+
+Nothing of the old text is patched: what is wanted, what is still used and what is not ours make the new
+one, and equal inputs make equal text. It stays below a bound; whoever does not fit any more is left out,
+the youngest first, and what is in use never is (spec: models §8.2, decision 15).
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from magicstick.kube.kinds import ObjectKey
+from magicstick.models.kubeai_release import PROFILES, Profiles
+from magicstick.models.resolved import DerivedProfile, Profile
+
+MAX_CHARACTERS: Final = 750_000
+KEEP_UNUSED_S: Final = 600.0
+"""A profile that nobody uses stays so long: a model that is stopped and started again finds it."""
+
+_GENERATED: Final = re.compile(
+    r"magicstick-cpu-[0-9a-f]{20}|.+-(uma-)?ram-[1-9][0-9]*|.+-(dra|sharing)-[0-9a-f]{16}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The profiles that one activation wants."""
+
+    key: ObjectKey
+    created: str
+    """When the activation was made; RFC 3339."""
+    profiles: tuple[DerivedProfile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDocument:
+    """The store as it should be."""
+
+    text: str
+    profiles: Profiles
+    left_out: tuple[ObjectKey, ...] = ()
+    """The activations whose profiles do not fit, oldest first."""
+
+
+def is_generated(name: str) -> bool:
+    """Whether a profile of this name is ours to drop."""
+    return _GENERATED.fullmatch(name) is not None
+
+
+def derive(claims: Iterable[Claim], current: Profiles, in_use: frozenset[str]) -> StoreDocument:
+    """The store for these claims.
+
+    `current` is what it holds. What is in use stays, at its claimed content if there is a claim; so does
+    whatever we did not generate. Claims are granted whole, oldest activation first.
+    """
+    ordered = sorted(claims, key=lambda claim: (claim.created, claim.key))
+    claimed = {each.name: each.content for claim in ordered for each in claim.profiles}
+    kept = {
+        name: claimed.get(name, content)
+        for name, content in current.items()
+        if name in in_use or not is_generated(name)
+    }
+    granted, left_out = _granted(ordered, kept)
+    return StoreDocument(_text(granted), granted, left_out)
+
+
+def fits(profiles: Profiles, more: Iterable[DerivedProfile]) -> bool:
+    """Whether a store with `profiles` has room for these too."""
+    missing = {each.name: each.content for each in more if each.name not in profiles}
+    return _size(profiles) + sum(_cost(*entry) for entry in missing.items()) <= MAX_CHARACTERS
+
+
+def _granted(ordered: Iterable[Claim], kept: Profiles) -> tuple[dict[str, Profile], tuple[ObjectKey, ...]]:
+    granted, size, left_out = dict(kept), _size(kept), list[ObjectKey]()
+    for claim in ordered:
+        missing = {each.name: each.content for each in claim.profiles if each.name not in granted}
+        cost = sum(_cost(name, content) for name, content in missing.items())
+        if size + cost > MAX_CHARACTERS:
+            left_out.append(claim.key)
+            continue
+        granted |= missing
+        size += cost
+    return granted, tuple(left_out)
+
+
+def _text(profiles: Mapping[str, Profile]) -> str:
+    return json.dumps({PROFILES: dict(profiles)}, sort_keys=True, separators=(",", ":"))
+
+
+def _size(profiles: Profiles) -> int:
+    return len(_text({})) + sum(_cost(name, content) for name, content in profiles.items())
+
+
+def _cost(name: str, content: Profile) -> int:
+    """The characters that an entry adds, with its colon and its comma."""
+    return len(json.dumps(name)) + len(json.dumps(content, separators=(",", ":"))) + 2
