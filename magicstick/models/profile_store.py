@@ -27,7 +27,7 @@ from magicstick.models.kinds import KUBEAI_MODEL
 from magicstick.models.kubeai_release import STORE_KEY, KubeAi, Profiles
 from magicstick.models.ports import Catalogs, ModelSettings, WakeUp
 from magicstick.models.profiles import content_hash
-from magicstick.models.release_facts import ReleaseFacts
+from magicstick.models.release_facts import ReleaseFacts, Wakes
 from magicstick.models.resolve import ModelCatalogs
 from magicstick.models.store_document import KEEP_UNUSED_S, Claim, StoreDocument, derive, is_generated
 from magicstick.modules.ports import Reads, on_new_state
@@ -51,7 +51,6 @@ log = structlog.get_logger(__name__)
 class StoreOutcome(StrEnum):
     """How a pass over a ConfigMap ended."""
 
-    NOT_THE_STORE = "NotTheStore"
     HELD = "Held"
     """Something that it is derived from cannot be read; nothing is changed."""
     SETTLED = "Settled"
@@ -67,7 +66,6 @@ class StoreObservation:
     """The store, and everything that it is derived from."""
 
     store: Resource
-    is_store: bool = True
     blind: str = ""
     """Why it cannot be derived now; "" when it can."""
     claims: tuple[Claim, ...] = ()
@@ -113,10 +111,9 @@ class ProfileStoreReconciler:
 
     async def observe(self, key: ObjectKey) -> StoreObservation | None:
         """See `runtime.reconciler.Reconciler`."""
-        place = self._release.store_place
-        store: Resource | None = self._reads.store(CONFIG_MAP, place[1]).get(key)
-        if store is None or key != self._release.store_key:
-            return None if store is None else StoreObservation(store, is_store=False)
+        store = self._release.store if key == self._release.store_key else None
+        if store is None:
+            return None
         catalogs = self._known_catalogs()
         if (blind := self._blind()) or catalogs is None:
             return StoreObservation(store, blind=blind or "There is no usable copy of a catalog yet")
@@ -186,25 +183,21 @@ class ProfileStoreReconciler:
 
 
 def decide(o: StoreObservation, now: datetime) -> Plan:
-    """What has to be written: the store, then the request to take it. Nothing where both are as they should be."""
-    if not o.is_store:
-        return Plan(StoreOutcome.NOT_THE_STORE)
+    """What has to be written: the store, then the request to take it; nothing where both are done."""
     if o.blind:
         return Plan(StoreOutcome.HELD, log={"why": o.blind})
-    document = derive(o.claims, o.current, _in_use(o, now))
+    document = derive(o.claims, o.current, o.referenced, _lately(o, now))
     steps = (*_store_step(o, document), *_release_step(o, document, now))
     if document.left_out:
         return Plan(StoreOutcome.FULL, steps, log={"left_out": len(document.left_out), **_some(document)})
     return Plan(StoreOutcome.SETTLED, steps)
 
 
-def _in_use(o: StoreObservation, now: datetime) -> frozenset[str]:
-    """What Models name, and what nobody has used for less than ten minutes.
-
-    A profile that is claimed needs no keeping: its claim is granted by age.
-    """
-    lately = {name for name, since in o.unused_since.items() if (now - since).total_seconds() < KEEP_UNUSED_S}
-    return o.referenced | lately
+def _lately(o: StoreObservation, now: datetime) -> frozenset[str]:
+    """What somebody has used within the last ten minutes."""
+    return frozenset(
+        name for name, since in o.unused_since.items() if (now - since).total_seconds() < KEEP_UNUSED_S
+    )
 
 
 def _store_step(o: StoreObservation, document: StoreDocument) -> tuple[Step, ...]:
@@ -248,11 +241,12 @@ def _profile_changed(old: View | None, new: View | None) -> bool:
     return before != after
 
 
-def _declare(facts: ModelFacts, release: ReleaseFacts, wakes: Any, resync_s: float) -> Declaration:
+def _declare(facts: ModelFacts, release: ReleaseFacts, wakes: Wakes, resync_s: float) -> Declaration:
     return Declaration(
         name=NAME,
         primary=CONFIG_MAP,
         namespace=release.store_key.namespace,
+        object_name=release.store_key.name,
         owns_status=False,
         writes=frozenset({CONFIG_MAP, HELM_RELEASE}),
         coalesce_s=COALESCE_S,
@@ -268,5 +262,5 @@ def _declare(facts: ModelFacts, release: ReleaseFacts, wakes: Any, resync_s: flo
             Edge(NODE, wakes, "which resource nodes publish", node_changed),
             *release.base_edges(wakes),
         ),
-        requeue_s={**dict.fromkeys(StoreOutcome, resync_s), StoreOutcome.NOT_THE_STORE: None},
+        requeue_s=dict.fromkeys(StoreOutcome, resync_s),
     )

@@ -50,6 +50,11 @@ class ReleaseFacts:
         """KubeAI's HelmRelease; its absence counts only while `blind` says nothing."""
         return self._get(self.release_place)
 
+    @property
+    def store(self) -> Resource | None:
+        """The ConfigMap that is the profile store; its absence counts like that of the release."""
+        return self._get(self.store_place)
+
     def blind(self) -> str:
         """Why it cannot be told what profiles are derived from; "" when it can."""
         for place in (self.release_place, self.store_place):
@@ -60,7 +65,7 @@ class ReleaseFacts:
 
     def kubeai(self) -> KubeAi:
         """What profiles are derived from."""
-        return KubeAi.of(self.release, self._get(self.store_place))
+        return KubeAi.of(self.release, self.store)
 
     def running(self) -> Running:
         """What KubeAI runs with; not known where its objects cannot be read."""

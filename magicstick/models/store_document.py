@@ -49,20 +49,24 @@ def is_generated(name: str) -> bool:
     return _GENERATED.fullmatch(name) is not None
 
 
-def derive(claims: Iterable[Claim], current: Profiles, in_use: frozenset[str]) -> StoreDocument:
+def derive(
+    claims: Iterable[Claim], current: Profiles, referenced: frozenset[str], lately: frozenset[str]
+) -> StoreDocument:
     """The store for these claims.
 
-    `current` is what it holds. What is in use stays, at its claimed content if there is a claim; so does
-    whatever we did not generate. Claims are granted whole, oldest activation first.
+    `current` is what it holds. What Models reference stays, at its claimed content if there is a claim; so
+    does whatever we did not generate. Claims are granted whole, oldest activation first. What was used
+    `lately` stays where there is room after that.
     """
     ordered = sorted(claims, key=lambda claim: (claim.created, claim.key))
     claimed = {each.name: each.content for claim in ordered for each in claim.profiles}
     kept = {
         name: claimed.get(name, content)
         for name, content in current.items()
-        if name in in_use or not is_generated(name)
+        if name in referenced or not is_generated(name)
     }
     granted, left_out = _granted(ordered, kept)
+    _keep(granted, {name: current[name] for name in sorted(lately & current.keys())})
     return StoreDocument(_text(granted), granted, left_out)
 
 
@@ -83,6 +87,16 @@ def _granted(ordered: Iterable[Claim], kept: Profiles) -> tuple[dict[str, Profil
         granted |= missing
         size += cost
     return granted, tuple(left_out)
+
+
+def _keep(granted: dict[str, Profile], lately: Profiles) -> None:
+    """Add what was used lately, as far as there is room."""
+    size = _size(granted)
+    for name, content in lately.items():
+        cost = _cost(name, content)
+        if name not in granted and size + cost <= MAX_CHARACTERS:
+            granted[name] = content
+            size += cost
 
 
 def _text(profiles: Mapping[str, Profile]) -> str:
