@@ -38,17 +38,13 @@ class Claims:
     def of(
         self, activations: Iterable[Resource], catalogs: ModelCatalogs, hardware: Hardware, kubeai: KubeAi
     ) -> tuple[Claim, ...]:
-        """The claims of all that want to be served, in no particular order; () of one that wants none.
-
-        Profiles that Git keeps in the store are no ground: a base profile is one that KubeAI is
-        installed with.
-        """
+        """The claims of all that want to be served and need a profile, in no particular order."""
         ground = _Ground(catalogs, hardware, kubeai.installed, kubeai.reads_store)
         if ground != self._ground:
             self._ground, self._known = ground, {}
         wanted = {_identity(each): each for each in activations if self._counts(each)}
         self._known = {
-            identity: self._known.get(identity) or _profiles(each, ground)
+            identity: self._known[identity] if identity in self._known else _profiles(each, ground)
             for identity, each in wanted.items()
         }
         return tuple(

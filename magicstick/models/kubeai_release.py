@@ -54,13 +54,6 @@ class KubeAi:
             store=stored_profiles(store),
         )
 
-    def find(self, name: str) -> Profile | None:
-        """A profile by name. Inline values win, as they do when Helm puts both together."""
-        for profiles in (self.installed, self.store):
-            if profiles is not None and name in profiles:
-                return profiles[name]
-        return None
-
 
 @dataclass(frozen=True, slots=True)
 class Running:

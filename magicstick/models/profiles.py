@@ -27,6 +27,7 @@ from magicstick.models.resolved import (
     UnifiedMemory,
     WaitReason,
 )
+from magicstick.models.store_document import MAX_CHARACTERS, fits
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 AMD_GPU: Final = "amd.com/gpu"
@@ -90,6 +91,11 @@ def in_force(choice: ProfileChoice, kubeai: KubeAi, running: Running) -> str:
         return ""
     if kubeai.store is None:
         return f"ConfigMap {STORE_NAME} does not exist, or holds no profiles."
+    if not fits(kubeai.store, choice.derived):
+        return (
+            f"ConfigMap {STORE_NAME} is full: {MAX_CHARACTERS} characters of profiles are the most that it "
+            "holds. Give models memory and CPU of equal size, so that they share profiles."
+        )
     if kubeai.store.get(final.name) != final.content:
         return f"Resource profile {final.name} is not in ConfigMap {STORE_NAME} yet."
     if running.problem:
@@ -146,9 +152,9 @@ def _base(reference: str, kubeai: KubeAi) -> _Counted:
     name, _, count = reference.rpartition(":")
     if kubeai.installed is None:
         raise _WaitingError("HelmRelease kubeai does not exist, so its resource profiles are not known.")
-    content = kubeai.find(name)
+    content = kubeai.installed.get(name)
     if content is None:
-        raise _WaitingError(f"KubeAI has no resource profile {name}.")
+        raise _WaitingError(f"KubeAI was installed without a resource profile {name}.")
     return _Counted(name, content, int(count))
 
 
