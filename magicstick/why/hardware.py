@@ -8,6 +8,7 @@ from magicstick.gpu.facts import NodeView, ProviderPhase, ProviderState
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NODE, ObjectKey
 from magicstick.why.causes import Cause, Explanation, Hint, Subject, healthy, kubectl, unhealthy
 from magicstick.why.flux import explain_kustomization
+from magicstick.why.modules import catalog_subject
 from magicstick.why.operator import lease_of
 from magicstick.why.sight import Sight
 
@@ -24,7 +25,9 @@ def explain_hardware(subject: Subject, sight: Sight) -> Explanation:
         return unhealthy(Cause(subject, "is not the module of a GPU vendor", hint=hint))
     sentence = f"is {state.phase}: {state.message}"
     if state.assessment is None:
-        return unhealthy(Cause(subject, sentence, tuple(_unread(sight))))
+        place = catalog_subject(sight)
+        hint = Hint("See what the module catalog has.", place.command("get", "-o", "yaml"))
+        return unhealthy(Cause(subject, sentence, (*_unread(sight), place), hint))
     cause = _cause(Cause(subject, sentence), state, state.assessment, sight)
     if state.phase is ProviderPhase.READY:
         return healthy(subject, sentence)

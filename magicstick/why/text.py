@@ -65,7 +65,7 @@ def lines(told: Answer) -> Iterator[Line]:
     if told.explanation.healthy:
         yield from _healthy(told)
         return
-    yield from _trees(told.shown)
+    yield from _trees(told.shown, set())
     if told.more:
         others = "cause" if told.more == 1 else "causes"
         yield Line(rest=f"({told.more} more {others}: ask with --all)")
@@ -91,15 +91,17 @@ def _to_do(hint: Hint) -> Iterator[Line]:
         yield Line("            ", clean(hint.command, limit=None))
 
 
-def _trees(nodes: Sequence[Node], guide: str = "", *, top: bool = True) -> Iterator[Line]:
+def _trees(nodes: Sequence[Node], noted: set[str], guide: str = "", *, top: bool = True) -> Iterator[Line]:
+    """The trees; a note is told where it comes first."""
     for position, node in enumerate(nodes):
         last = position == len(nodes) - 1
         branch, below = ("", "") if top else ("└─ ", "   ") if last else ("├─ ", "│  ")
         cause = node.cause
         yield Line(guide + branch, str(cause.subject), clean(f" {cause.sentence}{_end(node)}"))
-        if cause.note:
+        if cause.note and cause.note not in noted:
+            noted.add(cause.note)
             yield Line(guide + below + ("│  " if node.because else "   "), "", clean(f"({cause.note})"))
-        yield from _trees(node.because, guide + below, top=False)
+        yield from _trees(node.because, noted, guide + below, top=False)
 
 
 def _end(node: Node) -> str:
