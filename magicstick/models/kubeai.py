@@ -11,7 +11,7 @@ from magicstick.models.kinds import KUBEAI_MODEL
 from magicstick.models.objects import Object, kubeai_model
 from magicstick.models.observation import CheckState, ModelObservation
 from magicstick.models.places import belongs
-from magicstick.models.plans import carry_out, removal, report, still_serving
+from magicstick.models.plans import carry_out, kept, removal, report, still_serving
 from magicstick.models.pods import PodView, ended, failure, pods_of, trouble
 from magicstick.models.publication import publication
 from magicstick.models.resolved import ProfileChoice, ProfileWait, ResolvedKubeAi, WaitReason
@@ -27,8 +27,10 @@ def decide(o: ModelObservation, model: ResolvedKubeAi, now: datetime) -> Plan:
         plan = rule(o)
         if plan is not None:
             return plan
-    if not isinstance(o.profile, ProfileChoice):
-        return _profile_not_in_force(o)
+    if o.profile is None:
+        return kept(o, ModelReason.API_UNAVAILABLE, "The resource profiles of KubeAI cannot be read now.")
+    if isinstance(o.profile, ProfileWait):
+        return _waits_for_profile(o, o.profile)
     body = kubeai_model(model, o.profile.reference)
     if o.model is None:
         return _not_made(o, o.profile, body)
@@ -106,7 +108,7 @@ class Case:
 def _unified_memory_profile(o: ModelObservation) -> Plan | None:
     """Row 19."""
     if isinstance(o.profile, ProfileWait) and o.profile.reason is WaitReason.UNIFIED_MEMORY:
-        return _profile_not_in_force(o)
+        return _waits_for_profile(o, o.profile)
     return None
 
 
@@ -155,13 +157,9 @@ BEFORE: Final[tuple[Callable[[ModelObservation], Plan | None], ...]] = (
 )
 
 
-def _profile_not_in_force(o: ModelObservation) -> Plan:
+def _waits_for_profile(o: ModelObservation, wait: ProfileWait) -> Plan:
     """Rows 19, 21 and 23: an existing Model is left alone."""
-    wait = o.profile if isinstance(o.profile, ProfileWait) else _NO_PROFILE
     return report(o, ModelPhase.STARTING, wait.reason, wait.message)
-
-
-_NO_PROFILE: Final = ProfileWait(WaitReason.CPU, "The resource profiles of KubeAI are not known yet.")
 
 
 def _not_made(o: ModelObservation, profile: ProfileChoice, body: Object) -> Plan:
