@@ -12,6 +12,7 @@ from hack.devcluster.components import (
     CONTROL_PLANE,
     FULL,
     HERE,
+    WITH_ACTORS,
     WITH_CONTROLLERS,
     Component,
     Context,
@@ -26,15 +27,15 @@ def context(tmp_path: Path) -> Context:
     stages.mkdir(parents=True)
     for name in ("pod-ready", "node-initialize"):
         (stages / f"{name}.yaml").write_text("")
-    binaries = {name: tmp_path / "cache" / name / name for name in programs_of(FULL)}
-    return Context(Layout(tmp_path / "cluster"), Ports.choose(), FULL, binaries, tmp_path / "source")
+    binaries = {name: tmp_path / "cache" / name / name for name in programs_of(WITH_ACTORS)}
+    return Context(Layout(tmp_path / "cluster"), Ports.choose(), WITH_ACTORS, binaries, tmp_path / "source")
 
 
 def with_components(context: Context, components: tuple[Component, ...]) -> Context:
     return Context(context.layout, context.ports, components, context.binaries, context.source)
 
 
-@pytest.mark.parametrize("component", FULL)
+@pytest.mark.parametrize("component", WITH_ACTORS)
 def test_every_listener_is_on_loopback(context: Context, component: Component) -> None:
     command = COMMANDS[component](context)
     addresses = re.findall(r"\d+\.\d+\.\d+\.\d+(?=:\d)", " ".join([*command.argv, command.health]))
@@ -43,7 +44,7 @@ def test_every_listener_is_on_loopback(context: Context, component: Component) -
     assert all("127.0.0.1" in argument or argument.endswith("=") for argument in bound)
 
 
-@pytest.mark.parametrize("component", FULL)
+@pytest.mark.parametrize("component", WITH_ACTORS)
 def test_every_component_that_talks_has_credentials_of_its_own(
     context: Context, component: Component
 ) -> None:
@@ -57,7 +58,7 @@ def test_every_component_that_talks_has_credentials_of_its_own(
 
 
 def test_selections_grow() -> None:
-    assert set(CONTROL_PLANE) < set(WITH_CONTROLLERS) < set(FULL)
+    assert set(CONTROL_PLANE) < set(WITH_CONTROLLERS) < set(FULL) < set(WITH_ACTORS)
 
 
 def test_service_accounts_are_asked_for_only_where_somebody_makes_them(context: Context) -> None:

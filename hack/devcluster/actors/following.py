@@ -34,6 +34,7 @@ class Collection:
 
     Attributes:
         items: by key.
+        listed: set once all that was there at the beginning is in `items`; before, absence means nothing.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Collection:
         self._path = path
         self._changed = changed
         self.items: dict[Key, Object] = {}
+        self.listed = asyncio.Event()
 
     async def follow(self) -> None:
         """Never returns; a server that is away, or does not serve the kind yet, is asked again."""
@@ -55,9 +57,9 @@ class Collection:
                 await asyncio.sleep(RETRY_S)  # there is nothing to wait on
 
     def put(self, obj: Object) -> bool:
-        """What a write returned; whether it is news."""
+        """What a write returned; False when a newer version is there. It is told when the watch tells it."""
         known = self.items.get(key_of(obj))
-        if known is not None and _version(known) >= _version(obj):
+        if known is not None and _version(known) > _version(obj):
             return False
         self.items[key_of(obj)] = obj
         return True
@@ -69,6 +71,7 @@ class Collection:
         for key in self.items.keys() - listed.keys():
             await self._tell("DELETED", self.items.pop(key))
         self.items = listed
+        self.listed.set()
         for item in list(listed.values()):
             await self._tell("MODIFIED", item)
         version = listing["metadata"]["resourceVersion"]

@@ -136,6 +136,7 @@ class GpuActor:
             log.warning("node %s: lose-labels: %s", name, wrong)
 
     async def _work(self, key: Key) -> None:
+        await self._releases.listed.wait()
         if key == POLICY_KEY:
             await self._show_policy()
             return

@@ -161,6 +161,8 @@ class HelmActor:
 
     async def _reconcile(self, key: Key) -> None:
         await self.gate.passed()
+        for sources in self._sources.values():
+            await sources.listed.wait()
         release = self._releases.items.get(key)
         if release is None:
             return
