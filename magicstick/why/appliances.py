@@ -14,6 +14,7 @@ from magicstick.why.edges import catalog_places
 from magicstick.why.flux import explain_source
 from magicstick.why.operator import heard, lease_of, running
 from magicstick.why.sight import Sight
+from magicstick.why.subjects import unread
 
 
 def explain_appliance(subject: Subject, sight: Sight) -> Explanation:
@@ -37,7 +38,12 @@ def explain_appliance(subject: Subject, sight: Sight) -> Explanation:
 
 def _causes(subject: Subject, o: ApplianceObservation, sight: Sight) -> Iterator[Cause]:
     if not o.known:
-        yield Cause(subject, "cannot be judged: not everything can be read", tuple(_unread(sight)))
+        because = (*unread((MODULE_ACTIVATION,), sight), *_catalogs(sight))
+        yield Cause(subject, "cannot be judged, since not everything can be read", because)
+        return
+    if not o.catalogs_usable:
+        told = f" (the operator reports {phase})" if (phase := o.appliance.status.get("phase")) else ""
+        yield Cause(subject, f"cannot be judged without its catalogs{told}", _catalogs(sight))
         return
     plan = decide(o)
     if plan.status is None:
@@ -46,12 +52,11 @@ def _causes(subject: Subject, o: ApplianceObservation, sight: Sight) -> Iterator
         return
     phase, behind = plan.status["phase"], tuple(_behind(o, sight))
     if phase != Phase.READY:
-        catalogs = () if o.catalogs_usable else _catalogs(sight)
         note = "" if _reported(plan.status, o) else _unreported(sight)
-        yield Cause(subject, f"is {phase}: {_message(o)}", (*catalogs, *behind), _look(subject), note=note)
+        yield Cause(subject, f"is {phase}: {_message(o)}", behind, _look(subject), note=note)
     elif not _reported(plan.status, o):
         yield Cause(subject, "is Ready by now, which the operator has not reported yet", (lease_of(sight),))
-    if o.problems and o.catalogs_usable:
+    if o.problems:
         yield Cause(subject, "has a catalog that is not in order", _catalogs(sight))
     if running(sight) is False and phase == Phase.READY:
         yield Cause(subject, "has no operator that keeps it so", (lease_of(sight),))
@@ -107,12 +112,6 @@ def _notes(sight: Sight) -> Iterator[str]:
         source = explain_source(Subject(GIT_REPOSITORY, given.name, given.namespace), sight)
         if not source.healthy:
             yield f"{source.causes[0]}: what is installed stays as it is."
-
-
-def _unread(sight: Sight) -> Iterator[Subject]:
-    if not sight.known(MODULE_ACTIVATION):
-        yield sight.place(MODULE_ACTIVATION, "*")
-    yield from _catalogs(sight)
 
 
 def _look(subject: Subject) -> Hint:

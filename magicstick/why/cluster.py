@@ -1,16 +1,20 @@
 """Why something of the cluster itself is in the way: definitions, namespaces, catalogs."""
 
 from collections.abc import Iterator
+from typing import Final
 
-from magicstick.api.kinds import OWN_KINDS
+from magicstick.api.kinds import KUSTOMIZATION, OWN_KINDS
 from magicstick.catalogs.definitions import APPLICATIONS, COMPUTE_TARGETS, MODEL_PRESETS, MODULES
+from magicstick.catalogs.loader import Problem
 from magicstick.kube.discovery import CrdView
 from magicstick.why.causes import Cause, Explanation, Hint, Subject, healthy, kubectl, unhealthy
 from magicstick.why.deletion import held_by_finalizers
 from magicstick.why.edges import catalog_places
 from magicstick.why.sight import FLUX_KINDS, Sight
 
-INSTALL_OURS = "magicstick crds | kubectl apply --server-side -f -"
+UNUSABLE: Final = "Nothing is generated until it is good."
+"""How `catalogs.loader` ends the message about a catalog of which it has no copy."""
+INSTALL_OURS: Final = "magicstick crds | kubectl apply --server-side -f -"
 
 
 def explain_definition(subject: Subject, sight: Sight) -> Explanation:
@@ -37,16 +41,19 @@ def _install(name: str, sight: Sight) -> Hint:
         return Hint("Install the kinds of magicstick.", INSTALL_OURS)
     if any(name == kind.crd_name for kind in FLUX_KINDS):
         return Hint("Install Flux.", "flux install")
-    bringing = ", ".join(_modules_with(name, sight)) or "whatever brings it"
+    module = next(_modules_with(name, sight), "")
+    if module:
+        place = sight.place(KUSTOMIZATION, sight.facts.flux_name(module) or module)
+        return Hint(f"See why what module {module} installs does not bring it.", place.command("describe"))
     look = kubectl("get", "kustomizations", namespace=sight.facts.site.flux_namespace)
-    return Hint(f"See why what {bringing} installs does not bring it.", look)
+    return Hint("Install what brings it.", look)
 
 
 def _modules_with(name: str, sight: Sight) -> Iterator[str]:
     catalog = sight.facts.catalog
     for module, definition in catalog.modules.items() if catalog is not None else ():
         if name in definition.required_crds:
-            yield f"module {module}"
+            yield module
 
 
 def _version(name: str) -> str:
@@ -82,5 +89,13 @@ def explain_catalog(subject: Subject, sight: Sight) -> Explanation:
         return healthy(subject, "is in order")
     look = subject.command("get", "-o", "yaml")
     hint = Hint("Correct it where it comes from (manifests/catalogs).", look)
-    told = " ".join(each.message.removeprefix(f"ConfigMap {subject.key} ") for each in problems)
+    told = " ".join(_told(each, subject) for each in problems)
     return unhealthy(Cause(subject, told.rstrip("."), hint=hint))
+
+
+def _told(problem: Problem, subject: Subject) -> str:
+    """The problem without what follows from it here: nobody but the operator has a last good copy."""
+    text = problem.message.removeprefix(f"ConfigMap {subject.key} ")
+    if UNUSABLE not in text:
+        return text
+    return text.replace(UNUSABLE, "An operator that had a good copy before goes on with it.")

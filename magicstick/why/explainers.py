@@ -18,9 +18,10 @@ from magicstick.why.causes import HARDWARE, MODULE, Explanation, Subject
 from magicstick.why.cluster import explain_catalog, explain_definition, explain_namespace
 from magicstick.why.flux import explain_kustomization, explain_source
 from magicstick.why.hardware import explain_hardware, explain_node
-from magicstick.why.modules import explain_activation, explain_module, module_subject
+from magicstick.why.modules import explain_activation, explain_module
 from magicstick.why.operator import explain_lease, lease_of
 from magicstick.why.sight import Sight
+from magicstick.why.subjects import module_subject
 from magicstick.why.walk import Node, walk
 from magicstick.why.workloads import explain_workload
 

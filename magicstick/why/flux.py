@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from magicstick.api.kinds import GIT_REPOSITORY, KUSTOMIZATION, MODULE_ACTIVATION
+from magicstick.catalogs.modules import RESERVED_KUSTOMIZATIONS
 from magicstick.kube.objects import Resource
 from magicstick.modules.decide import decide
 from magicstick.modules.facts import is_ours, label_of
@@ -31,16 +32,32 @@ def explain_kustomization(subject: Subject, sight: Sight) -> Explanation:
     if blocked := sight.obstacle(subject):
         return blocked
     live = sight.find(subject)
-    if live is None:
-        return unhealthy(_missing(subject))
+    cause = _missing(subject) if live is None else _trouble(subject, live, sight)
+    return healthy(subject, "is applied") if cause is None else unhealthy(cause)
+
+
+def _trouble(subject: Subject, live: Resource, sight: Sight) -> Cause | None:
+    """What is the matter with a Kustomization that exists; None for one that is applied."""
     if live.metadata.dying:
-        return unhealthy(held_by_finalizers(subject, live, "Flux removes what it had applied first"))
+        return held_by_finalizers(subject, live, "Flux removes what it had applied first")
+    if _orphaned(live, sight):
+        sentence = "has no activation, and the operator is to remove it"
+        return Cause(subject, sentence, (lease_of(sight),))
     if suspended(live):
-        return unhealthy(_suspended(subject, live, sight))
+        return _suspended(subject, live, sight)
     said = verdict(live)
-    if said.state is FluxState.READY:
-        return healthy(subject, "is applied")
-    return unhealthy(_unapplied(subject, live, said, sight))
+    return None if said.state is FluxState.READY else _unapplied(subject, live, said, sight)
+
+
+def _orphaned(live: Resource, sight: Sight) -> bool:
+    """Whether it is ours and nobody stands behind it (see `modules.orphans`)."""
+    facts = sight.facts
+    if not is_ours(live) or live.metadata.name in RESERVED_KUSTOMIZATIONS:
+        return False
+    if facts.catalog is None or facts.blind():
+        return False
+    module = facts.canonical(label_of(live))
+    return not facts.activations_of(module) and not facts.claimants(live.metadata.name)
 
 
 def _missing(subject: Subject) -> Cause:

@@ -8,9 +8,9 @@ from magicstick.gpu.facts import NodeView, ProviderPhase, ProviderState
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NODE, ObjectKey
 from magicstick.why.causes import Cause, Explanation, Hint, Subject, healthy, kubectl, unhealthy
 from magicstick.why.flux import explain_kustomization
-from magicstick.why.modules import catalog_subject
 from magicstick.why.operator import lease_of
 from magicstick.why.sight import Sight
+from magicstick.why.subjects import catalog_subject, unread
 
 DISCOVERY = "hardware-discovery"
 """The module that labels the nodes."""
@@ -27,13 +27,14 @@ def explain_hardware(subject: Subject, sight: Sight) -> Explanation:
     if state.assessment is None:
         place = catalog_subject(sight)
         hint = Hint("See what the module catalog has.", place.command("get", "-o", "yaml"))
-        return unhealthy(Cause(subject, sentence, (*_unread(sight), place), hint))
+        because = (*unread((NODE, CUSTOM_RESOURCE_DEFINITION), sight), place)
+        return unhealthy(Cause(subject, sentence, because, hint))
     cause = _cause(Cause(subject, sentence), state, state.assessment, sight)
     if state.phase is ProviderPhase.READY:
         return healthy(subject, sentence)
-    return (
-        healthy(subject, sentence, cause) if state.phase is ProviderPhase.NOT_REQUIRED else unhealthy(cause)
-    )
+    if state.phase is ProviderPhase.NOT_REQUIRED and not cause.because:
+        return healthy(subject, sentence, cause)
+    return unhealthy(cause)
 
 
 def _cause(cause: Cause, state: ProviderState, found: Assessment, sight: Sight) -> Cause:
@@ -92,24 +93,16 @@ def _nodes(found: Assessment, text: str) -> Hint:
     return Hint(text, kubectl("describe", "nodes", *found.detected[:3]))
 
 
-def _unread(sight: Sight) -> Iterator[Subject]:
-    for kind in (NODE, CUSTOM_RESOURCE_DEFINITION):
-        if not sight.known(kind):
-            yield Subject(kind, "*")
-
-
 def explain_node(subject: Subject, sight: Sight) -> Explanation:
     """Why a node offers nothing."""
     if blocked := sight.obstacle(subject):
         return blocked
     node = sight.stores.store(NODE).get(ObjectKey("", subject.name))
-    look = Hint("See its conditions.", subject.command("describe"))
     if not isinstance(node, NodeView):
-        return unhealthy(
-            Cause(subject, "does not exist", hint=Hint("See which there are.", "kubectl get nodes"))
-        )
+        hint = Hint("See which there are.", kubectl("get", "nodes"))
+        return unhealthy(Cause(subject, "does not exist", hint=hint))
     if not node.ready:
-        return unhealthy(
-            Cause(subject, "is not Ready: its kubelet does not report, or is not well", hint=look)
-        )
+        sentence = "is not Ready: its kubelet does not report, or is not well"
+        hint = Hint("See its conditions.", subject.command("describe"))
+        return unhealthy(Cause(subject, sentence, hint=hint))
     return healthy(subject, "is Ready")

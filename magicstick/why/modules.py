@@ -6,21 +6,18 @@ operator wrote says that a write was refused, that is the cause: a decision does
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Final
 
 from magicstick.api import labels
-from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
+from magicstick.api.kinds import MODULE_ACTIVATION
 from magicstick.catalogs.modules import ModuleDefinition
-from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, ObjectKey
+from magicstick.kube.kinds import NAMESPACE, ObjectKey
 from magicstick.modules.activations import belongs_to
 from magicstick.modules.decide import decide
-from magicstick.modules.facts import State
-from magicstick.modules.flux import suspended
 from magicstick.modules.objects import auto_activation
-from magicstick.modules.observation import Dependency, ModuleObservation
+from magicstick.modules.observation import ModuleObservation
 from magicstick.modules.reconciler import observe
 from magicstick.modules.status import HEALTHY, ModulePhase, ModuleReason, Outcome
 from magicstick.runtime.conditions import READY, conditions_of, find
@@ -28,7 +25,6 @@ from magicstick.runtime.plan import Plan
 from magicstick.runtime.status import same_meaning
 from magicstick.why.causes import (
     HARDWARE,
-    MODULE,
     Cause,
     Explanation,
     Hint,
@@ -39,30 +35,17 @@ from magicstick.why.causes import (
 )
 from magicstick.why.deletion import held_by_finalizers
 from magicstick.why.operator import heard, lease_of, running
+from magicstick.why.reasons import EXPLAINERS, by_flux, complete, unavailable
 from magicstick.why.sight import Sight
+from magicstick.why.subjects import catalog_subject, not_in_catalog
 
-ANY: Final = "*"
-"""In place of a name, where all objects of a kind are meant."""
 ACCOUNT: Final = labels.OPERATOR
 """The operator's service account."""
 
 Status = Mapping[str, object]
-Explainer = Callable[[Cause, ModuleObservation, Sight], Cause]
-"""Completes a cause whose sentence is the message of the status."""
 
 
 # --- modules, with and without an activation -----------------------------------------------------
-
-
-def module_subject(module: str, sight: Sight) -> Subject:
-    """What stands for a module: its activation, the Kustomization of a static one, or the module itself."""
-    definition = sight.facts.catalog.modules.get(module) if sight.facts.catalog is not None else None
-    if definition is not None and definition.static:
-        return sight.place(KUSTOMIZATION, sight.facts.flux_name(module) or module)
-    activation = sight.facts.activation(module)
-    if activation is not None:
-        return Subject.of(MODULE_ACTIVATION, activation.metadata.key)
-    return Subject(MODULE, module)
 
 
 def explain_module(subject: Subject, sight: Sight) -> Explanation:
@@ -76,7 +59,7 @@ def explain_module(subject: Subject, sight: Sight) -> Explanation:
         return unhealthy(Cause(subject, "has an invalid entry in the module catalog", (place,)))
     definition = catalog.modules.get(subject.name)
     if definition is None:
-        return unhealthy(_not_in_catalog(subject, sight))
+        return unhealthy(not_in_catalog(subject, sight))
     return unhealthy(_not_activated(subject, definition, sight))
 
 
@@ -93,22 +76,6 @@ def _not_activated(subject: Subject, definition: ModuleDefinition, sight: Sight)
     meant = f"module {module}" if belongs_to(other, sight.facts.site) else "another Appliance"
     hint = Hint("Remove that one, if nobody needs it.", standing.command("get", "-o", "yaml"))
     return Cause(subject, f"has no activation, and cannot get one: {standing} is of {meant}", hint=hint)
-
-
-def catalog_subject(sight: Sight) -> Subject:
-    """The ConfigMap of the module catalog."""
-    settings = sight.settings
-    return Subject(CONFIG_MAP, settings.module_catalog_name, settings.module_catalog_namespace)
-
-
-def _not_in_catalog(subject: Subject, sight: Sight) -> Cause:
-    catalog = sight.facts.catalog
-    known = sorted(catalog.modules) if catalog is not None else []
-    near = get_close_matches(subject.name, known, n=1)
-    text = f"Did you mean {near[0]}? " if near else ""
-    place = catalog_subject(sight)
-    look = place.command("get", "-o", "yaml")
-    return Cause(subject, "is not in the module catalog", hint=Hint(f"{text}See what the catalog has.", look))
 
 
 # --- activations ---------------------------------------------------------------------------------
@@ -141,10 +108,10 @@ def _decided(
     """By the status that the decision asks for, and by whether the operator has written it."""
     phase, message = str(status["phase"]), str(status["message"])
     reported = same_meaning(status, o.activation.status)
-    if phase in HEALTHY and not reported:
-        sentence = f"is {phase} by now, which the operator has not reported yet"
+    if phase == ModulePhase.READY and not reported:
+        sentence = "is Ready by now, which the operator has not reported yet"
         return unhealthy(Cause(subject, sentence, (lease_of(sight),)))
-    cause = _complete(Cause(subject, f"is {phase}: {message}"), _reason(status), o, sight)
+    cause = complete(Cause(subject, f"is {phase}: {message}"), _reason(status), o, sight)
     if phase == ModulePhase.READY:
         return healthy(subject, f"is Ready: {message}", notes=_notes(sight))
     if phase in HEALTHY:
@@ -161,102 +128,9 @@ def _notes(sight: Sight) -> tuple[str, ...]:
     return (f"The operator does not run (it {heard(sight)}): changes have no effect.",)
 
 
-def _complete(cause: Cause, reason: str, o: ModuleObservation, sight: Sight) -> Cause:
-    """Where it comes from, or what to do, by the reason. One that is not in the table is Flux's own."""
-    return EXPLAINERS.get(reason, _by_flux)(cause, o, sight)
-
-
 def _reason(status: Status) -> str:
     ready = find(conditions_of(status), READY)
     return str(ready.get("reason")) if ready is not None else ""
-
-
-# --- by reason -----------------------------------------------------------------------------------
-
-
-def _by_flux(cause: Cause, o: ModuleObservation, sight: Sight) -> Cause:
-    """What Flux says; or what the operator has to write first."""
-    if o.live is None or (suspended(o.live) and not o.live.metadata.dying):
-        return replace(cause, because=(lease_of(sight),))
-    return replace(cause, because=(sight.place(KUSTOMIZATION, o.flux_name),))
-
-
-def _missing_modules(cause: Cause, o: ModuleObservation, sight: Sight) -> Cause:
-    missing = [each for each in o.dependencies if each.readiness.state is State.NOT_READY]
-    sentence = f"waits for {_listed(missing)}"
-    made = [lease_of(sight)] if any(each.module in o.needs for each in missing) else []
-    others = [module_subject(each.module, sight) for each in missing if each.module not in o.needs]
-    return replace(cause, sentence=sentence, because=(*others, *made))
-
-
-def _listed(missing: list[Dependency]) -> str:
-    told = [f"{each.module}, which {each.readiness.why}" for each in missing]
-    return f"module {told[0]}" if len(told) == 1 else f"modules: {'; '.join(told)}"
-
-
-def _missing_definitions(cause: Cause, o: ModuleObservation, _sight: Sight) -> Cause:
-    names = (KUSTOMIZATION.crd_name,) if not o.flux_served else o.missing_crds or ()
-    return replace(cause, because=tuple(Subject(CUSTOM_RESOURCE_DEFINITION, name) for name in names))
-
-
-def _removing(cause: Cause, o: ModuleObservation, sight: Sight) -> Cause:
-    going = tuple(
-        sight.place(KUSTOMIZATION, each.metadata.name) for each in o.generated if each.metadata.dying
-    )
-    return replace(cause, because=going or (lease_of(sight),))
-
-
-def _disabled(cause: Cause, _o: ModuleObservation, _sight: Sight) -> Cause:
-    hint = Hint("Switch it on.", cause.subject.patch({"enabled": True}))
-    return replace(cause, sentence="is switched off (spec.enabled is false)", hint=hint)
-
-
-def _unknown(cause: Cause, o: ModuleObservation, sight: Sight) -> Cause:
-    if o.entry is not None and o.entry.problem:
-        return replace(cause, because=(catalog_subject(sight),))
-    unknown = _not_in_catalog(Subject(MODULE, o.module), sight)
-    return replace(cause, sentence=f"asks for module {o.module}, which {unknown.sentence}", hint=unknown.hint)
-
-
-def _deletable(cause: Cause, _o: ModuleObservation, _sight: Sight) -> Cause:
-    return replace(cause, hint=Hint("Delete it.", cause.subject.command("delete")))
-
-
-def _editable(cause: Cause, _o: ModuleObservation, _sight: Sight) -> Cause:
-    return replace(cause, hint=Hint("Correct the field.", cause.subject.command("edit")))
-
-
-def _cycle(cause: Cause, _o: ModuleObservation, sight: Sight) -> Cause:
-    place = catalog_subject(sight)
-    words = ("edit", "configmap", place.name)
-    hint = Hint(
-        "Take one `requires` out of the circle, in the catalog's source where it has one.",
-        kubectl(*words, namespace=place.namespace),
-    )
-    return replace(cause, hint=hint)
-
-
-def _foreign(cause: Cause, o: ModuleObservation, sight: Sight) -> Cause:
-    place = sight.place(KUSTOMIZATION, o.flux_name)
-    words = ("get", "kustomization", place.name, "-o", "yaml", "--show-managed-fields")
-    hint = Hint("See who made it before you remove it.", kubectl(*words, namespace=place.namespace))
-    return replace(cause, hint=hint)
-
-
-EXPLAINERS: Final[Mapping[str, Explainer]] = {
-    ModuleReason.WAITING_FOR_MODULES: _missing_modules,
-    ModuleReason.WAITING_FOR_CRD: _missing_definitions,
-    ModuleReason.REMOVING: _removing,
-    ModuleReason.DISABLED: _disabled,
-    ModuleReason.UNKNOWN_MODULE: _unknown,
-    ModuleReason.STATIC_MODULE: _deletable,
-    ModuleReason.DUPLICATE_MODULE: _deletable,
-    ModuleReason.INVALID_PARAMETER: _editable,
-    ModuleReason.INVALID_SPEC: _editable,
-    ModuleReason.DEPENDENCY_CYCLE: _cycle,
-    ModuleReason.KUSTOMIZATION_CONFLICT: _foreign,
-}
-"""What stands behind a reason. Whatever is not here comes from Flux, with Flux's own reason."""
 
 
 # --- what no status tells ------------------------------------------------------------------------
@@ -270,12 +144,12 @@ def _without_status(subject: Subject, o: ModuleObservation, plan: Plan, sight: S
         case Outcome.RELEASED:
             return unhealthy(_released(subject, o, sight))
         case Outcome.HELD:
-            return unhealthy(_held(subject, o, sight))
+            return unhealthy(unavailable(Cause(subject, "cannot be judged"), o, sight))
         case ModulePhase.READY:
             return healthy(subject, "is Ready, and Flux is looking at it again", notes=_notes(sight))
         case _:
             said = str(o.activation.status.get("message", ""))
-            return unhealthy(_by_flux(Cause(subject, f"is {plan.outcome}: {said}"), o, sight))
+            return unhealthy(by_flux(Cause(subject, f"is {plan.outcome}: {said}"), o, sight))
 
 
 def _not_ours(subject: Subject, o: ModuleObservation, sight: Sight) -> Cause:
@@ -293,26 +167,6 @@ def _released(subject: Subject, o: ModuleObservation, sight: Sight) -> Cause:
         sentence = "is being deleted, nothing of its module is left, and the operator is to let it go"
         return Cause(subject, sentence, (lease_of(sight),))
     return held_by_finalizers(subject, o.activation, "nothing of its module is left")
-
-
-def _held(subject: Subject, o: ModuleObservation, sight: Sight) -> Cause:
-    """What is needed for a decision cannot be read here; the operator may see more."""
-    sentence = "cannot be judged"
-    if o.entry is None:
-        return Cause(subject, f"{sentence} without a module catalog", (catalog_subject(sight),))
-    unclear = [each for each in o.dependencies if each.readiness.state is State.UNKNOWN]
-    if not o.blind and unclear:
-        told = "; ".join(f"module {each.module} {each.readiness.why}" for each in unclear)
-        because = tuple(module_subject(each.module, sight) for each in unclear)
-        return Cause(subject, f"{sentence} now: {told}", because, passing=True)
-    return Cause(subject, f"{sentence}: not everything can be read", tuple(_unread(sight)))
-
-
-def _unread(sight: Sight) -> Iterator[Subject]:
-    """Subjects of the kinds that cannot be read."""
-    for kind in (MODULE_ACTIVATION, KUSTOMIZATION, APPLIANCE, CUSTOM_RESOURCE_DEFINITION):
-        if not sight.known(kind):
-            yield sight.place(kind, ANY)
 
 
 def _refused(subject: Subject, o: ModuleObservation, sight: Sight) -> Cause | None:

@@ -11,9 +11,9 @@ from magicstick.modules.facts import State
 from magicstick.runtime.conditions import READY, conditions_of, find, is_true
 from magicstick.why.causes import Cause, Explanation, Hint, Subject, healthy, kubectl, unhealthy
 from magicstick.why.deletion import held_by_finalizers
-from magicstick.why.modules import module_subject
 from magicstick.why.operator import lease_of
 from magicstick.why.sight import Sight
+from magicstick.why.subjects import module_subject
 
 DEFAULT_TARGET = "nvidia-gpu"
 """Compute target of a local model that names none (spec: modules-and-apps §4)."""
