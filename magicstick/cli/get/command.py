@@ -85,17 +85,18 @@ def get(
     )
     query.check()
     access = Access(kubeconfig, context, timeout)
-    ask(access, lambda client: _get(client, query, access))
+    ask(access, lambda client: look(client, query, access))
 
 
-async def _get(client: "Client", query: Query, access: Access) -> None:
+async def look(client: "Client", query: Query, access: Access) -> None:
+    """Read, show, and go on where it was asked for. CommandError for what could not be had."""
     from magicstick.cli.get.reading import read  # noqa: PLC0415 - takes long to import
     from magicstick.cli.get.showing import Show  # noqa: PLC0415 - see above
 
     found = await read(client, query, access)
     show = Show(query)
     if query.watch:
-        await _watch(client, query, found, show)
+        await _go_on(client, query, found, show)
         return
     show.found(found)
     if found.empty:
@@ -105,7 +106,7 @@ async def _get(client: "Client", query: Query, access: Access) -> None:
         _note(line)
 
 
-async def _watch(client: "Client", query: Query, found: "Found", show: "Show") -> None:
+async def _go_on(client: "Client", query: Query, found: "Found", show: "Show") -> None:
     """Go on after the first look; what is missing may come."""
     from magicstick.cli.get.watching import follow  # noqa: PLC0415 - takes long to import
 

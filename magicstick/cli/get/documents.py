@@ -1,13 +1,17 @@
-"""Objects as data, byte for byte as kubectl writes them: sorted fields, no managed fields."""
+"""Objects as data, as kubectl writes them: sorted fields, no managed fields."""
 
 import json
-from collections.abc import Sequence
-from typing import Any
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
 import msgspec
 
 from magicstick.cli.get.items import Whole
 from magicstick.cli.get.options import Output
+
+DEEPEST_CALLS: Final = 10_000
 
 Document = dict[str, Any]
 
@@ -30,9 +34,21 @@ def listing(objects: Sequence[Whole]) -> Document:
 
 def written(content: Document, output: Output, *, one_line: bool = False) -> str:
     """JSON (indented, or on one line) or YAML (in a stream of several: a document that begins with `---`)."""
-    if output is Output.JSON:
-        return json.dumps(content, indent=None if one_line else 4, sort_keys=True, ensure_ascii=False)
-    import yaml  # noqa: PLC0415 - nobody else needs it
+    with _deep_calls():
+        if output is Output.JSON:
+            return json.dumps(content, indent=None if one_line else 4, sort_keys=True, ensure_ascii=False)
+        import yaml  # noqa: PLC0415 - nobody else needs it
 
-    text: str = yaml.safe_dump(content, sort_keys=True, allow_unicode=True, default_flow_style=False)
+        text: str = yaml.safe_dump(content, sort_keys=True, allow_unicode=True, default_flow_style=False)
     return ("---\n" if one_line else "") + text.rstrip("\n")
+
+
+@contextmanager
+def _deep_calls() -> Iterator[None]:
+    """Within the block, room for objects as deep as the decoder lets them be: four calls a level for YAML."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, DEEPEST_CALLS))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

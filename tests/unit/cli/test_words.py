@@ -1,0 +1,79 @@
+"""What the words of a command line ask for."""
+
+import pytest
+
+from magicstick.api.appearances import APPEARANCES, APPLIANCE, MODEL_ACTIVATION, MODULE_ACTIVATION, Appearance
+from magicstick.cli.errors import MISUSED, CommandError
+from magicstick.cli.words import HARDWARE, LISTED, kind_called, names_of, wanted
+
+Asked = list[tuple[Appearance, tuple[str, ...]]]
+
+
+def asked(*words: str) -> Asked:
+    return [(each.appearance, each.names) for each in wanted(words)]
+
+
+@pytest.mark.parametrize("appearance", LISTED, ids=lambda each: each.kind.kind)
+def test_a_kind_is_found_by_each_of_its_names_in_any_case(appearance: Appearance) -> None:
+    for name in (*names_of(appearance), appearance.kind.kind):
+        assert kind_called(name) is appearance
+        assert kind_called(name.upper()) is appearance
+
+
+def test_no_name_stands_for_two_kinds() -> None:
+    names = [name for appearance in LISTED for name in names_of(appearance)]
+    assert len(names) == len(set(names))
+
+
+def test_every_kind_can_be_asked_for() -> None:
+    assert set(APPEARANCES) < set(LISTED)
+
+
+@pytest.mark.parametrize("words", [(), ("all",), ("magicstick",), ("ALL",)])
+def test_no_word_and_the_category_ask_for_everything(words: tuple[str, ...]) -> None:
+    assert asked(*words) == [(each, ()) for each in LISTED]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("msmod",), [(MODULE_ACTIVATION, ())]),
+        (("msmod", "a", "b", "a"), [(MODULE_ACTIVATION, ("a", "b"))]),
+        (("msmod,msmodel",), [(MODULE_ACTIVATION, ()), (MODEL_ACTIVATION, ())]),
+        (("msmod,moduleactivations",), [(MODULE_ACTIVATION, ())]),
+        (
+            ("msmod/a", "msmodel/b", "moduleactivation/c"),
+            [(MODULE_ACTIVATION, ("a", "c")), (MODEL_ACTIVATION, ("b",))],
+        ),
+        (("moduleactivation.appliance.magicstick.dev/a",), [(MODULE_ACTIVATION, ("a",))]),
+        (("moduleactivations.v1alpha1.appliance.magicstick.dev",), [(MODULE_ACTIVATION, ())]),
+        (("hw/gpu", "appliance/local"), [(HARDWARE, ("gpu",)), (APPLIANCE, ("local",))]),
+    ],
+)
+def test_the_forms_of_kubectl_are_understood(words: tuple[str, ...], expected: Asked) -> None:
+    assert asked(*words) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("pods",), "there is no kind 'pods'; kinds are appliances (msapp), hardware (hw)"),
+        (("moduleactivatoin",), "did you mean 'moduleactivation'?"),
+        (("msmod,",), "there is no kind ''"),
+        (("msmod,msmodel", "a"), "names need one kind"),
+        (("msmod/a", "b"), "'b' is no KIND/NAME"),
+        (("msmod/",), "'msmod/' is no KIND/NAME"),
+        (("/a",), "there is no kind ''"),
+        (("msmod/a/b",), "'msmod/a/b' is no KIND/NAME"),
+    ],
+)
+def test_other_words_are_refused_with_what_is_allowed(words: tuple[str, ...], told: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        wanted(words)
+    assert refused.value.code == MISUSED
+    assert told in str(refused.value)
+
+
+def test_hardware_is_read_from_the_appliance() -> None:
+    (hardware,) = wanted(["hardware"])
+    assert hardware.source == APPLIANCE.kind
