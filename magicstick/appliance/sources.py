@@ -70,43 +70,35 @@ def instance_entry(instance: Resource) -> InstanceEntry:
     """The entry of an AppInstance. Addresses are told only while they are those of the present spec."""
     status, before = observed_status(instance), instance.status
     application, name = text_of(instance.spec, "application"), instance.metadata.name
-    installer = {
-        "namespace": text_of(before, "namespace"),
-        "kind": text_of(before, "kind"),
-        "object_name": text_of(before, "name"),
-    }
     if status is None:
-        message = NEW.format("instance")
-        return InstanceEntry(application, name, Phase.RECONCILING.value, message=message, **installer)
-    return InstanceEntry(
-        application,
-        name,
-        text_of(status, "phase"),
-        url=text_of(status, "url"),
-        local_url=text_of(status, "localURL"),
-        public_url=text_of(status, "publicURL"),
-        message=text_of(status, "message"),
-        **installer,
-    )
+        installer = {field: before.get(field) for field in ("namespace", "kind", "name")}
+        phase, message = Phase.RECONCILING.value, NEW.format("instance")
+        return _instance(application, name, {**installer, "phase": phase}, message)
+    return _instance(application, name, status, text_of(status, "message"))
 
 
 def reported_instances(status: Mapping[str, Any], why: str) -> tuple[InstanceEntry, ...]:
     """The instances as an Appliance's status lists them, with the reason why nothing newer is known."""
     return tuple(
-        InstanceEntry(
-            application,
-            name,
-            text_of(fields, "phase"),
-            text_of(fields, "namespace"),
-            text_of(fields, "kind"),
-            text_of(fields, "name"),
-            text_of(fields, "url"),
-            text_of(fields, "localURL"),
-            text_of(fields, "publicURL"),
-            why,
-        )
+        _instance(application, name, fields, why)
         for application, instances in _maps(status.get("instances"))
         for name, fields in _maps(instances)
+    )
+
+
+def _instance(application: str, name: str, fields: Mapping[str, Any], message: str) -> InstanceEntry:
+    """An entry from fields that a status and an entry call alike."""
+    return InstanceEntry(
+        application,
+        name,
+        _short(fields, "phase"),
+        _short(fields, "namespace"),
+        _short(fields, "kind"),
+        _short(fields, "name"),
+        _short(fields, "url"),
+        _short(fields, "localURL"),
+        _short(fields, "publicURL"),
+        message,
     )
 
 
@@ -136,9 +128,7 @@ def reported_models(status: Mapping[str, Any], why: str) -> tuple[ModelEntry, ..
 
 
 def _model_details(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    details: dict[str, Any] = {
-        field: cut(text, ENTRY_MESSAGE_LIMIT) for field in _MODEL_TEXTS if (text := text_of(status, field))
-    }
+    details: dict[str, Any] = {field: text for field in _MODEL_TEXTS if (text := _short(status, field))}
     memory_mi = status.get(_MODEL_MEMORY)
     if isinstance(memory_mi, int) and not isinstance(memory_mi, bool) and memory_mi >= 0:
         details[_MODEL_MEMORY] = memory_mi
@@ -151,6 +141,11 @@ def _model_details(status: Mapping[str, Any]) -> Mapping[str, Any]:
 def hardware_entry(state: ProviderState) -> HardwareEntry:
     """The entry of one vendor's GPU support."""
     return HardwareEntry(state.module, state.phase.value, state.needed, state.details)
+
+
+def _short(fields: Mapping[str, Any], name: str) -> str:
+    """A text of a field that is no longer than a message: an entry is bounded whatever a status holds."""
+    return cut(text_of(fields, name), ENTRY_MESSAGE_LIMIT)
 
 
 def _maps(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:

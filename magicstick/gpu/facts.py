@@ -23,7 +23,7 @@ from magicstick.api.observed import text_of
 from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.gpu.assessment import Assessment, Findings, assess
 from magicstick.gpu.devices import Inventory, card_labels, devices_of, inventory_of
-from magicstick.gpu.evidence import inventory_content
+from magicstick.gpu.evidence import evidence_of, inventory_content
 from magicstick.gpu.nodes import NodeView
 from magicstick.gpu.providers import VENDOR_MODULES, Provider, providers_of, without_provider
 from magicstick.gpu.sightings import DETECTION_SETTLE_S, LOSS_HOLD_S, Motion, Sightings
@@ -123,6 +123,11 @@ class HardwareFacts:
         store: Store[NodeView] = self._reads.store(NODE)
         store.index(INVENTORY_INDEX, _with_inventory)
         return store
+
+    def evidence(self, node: NodeView) -> Mapping[str, object]:
+        """What the host of a node wrote about itself, if it is believed at this moment; {} otherwise."""
+        found = evidence_of(node, self._clock.now())
+        return {} if found is None else found.fields
 
     # --- news ------------------------------------------------------------------------------------
 

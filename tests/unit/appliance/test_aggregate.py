@@ -68,7 +68,7 @@ def test_a_model_makes_the_appliance(one: str, whole: str) -> None:
     assert phase(Entries(models=[ModelEntry("a", one)])) == whole
 
 
-@pytest.mark.req("MS-019")
+@pytest.mark.req("MS-019", "MS-329")
 @pytest.mark.parametrize("needed", [True, False])
 @pytest.mark.parametrize(
     ("one", "needed_phase", "other_phase"),
