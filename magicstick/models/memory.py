@@ -5,7 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from magicstick.api.quantity import QuantityError, vram_mi
+from magicstick.api.model_activation import LocalModel
+from magicstick.api.quantity import MAX_MI, QuantityError, vram_mi
 from magicstick.models.hardware import NodeFacts
 from magicstick.models.presets import Settings
 from magicstick.models.resolved import AllocationMode, UnifiedMemory
@@ -27,6 +28,25 @@ _BOUNDS: Final[Mapping[AllocationMode, str]] = {
 }
 """The measured amount that the capacity of each mode cannot exceed."""
 _PLAIN: Final = re.compile(r"[1-9][0-9]*(Mi|Gi)?")
+
+
+def check_amounts(local: LocalModel) -> None:
+    """Amounts in whole MiB have the same sane limit as quantities: beyond it, they are mistakes.
+
+    Raises:
+        RefusedError: one is above it.
+    """
+    freetoken = local.freetoken
+    amounts = {
+        "vramMi": local.vram_mi,
+        "memoryRequiredMi": local.memory_required_mi,
+        "cpuOffloadMi": local.cpu_offload_mi,
+        "freetoken.gpuMemoryMi": None if freetoken is None else freetoken.gpu_memory_mi,
+        "freetoken.systemMemoryMi": None if freetoken is None else freetoken.system_memory_mi,
+    }
+    for name, amount in amounts.items():
+        if amount is not None and amount > MAX_MI:
+            refuse(f"spec.local.{name}", f"must be at most {MAX_MI}")
 
 
 def vram(settings: Settings) -> int:

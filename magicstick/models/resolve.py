@@ -17,6 +17,7 @@ from magicstick.models.freetoken_rules import resolve_freetoken
 from magicstick.models.hardware import Hardware
 from magicstick.models.kubeai_rules import resolve_kubeai
 from magicstick.models.local_rules import Ground
+from magicstick.models.memory import check_amounts
 from magicstick.models.resolved import Refusal, Resolved, ResolvedExternal
 from magicstick.models.validation import RefusedError, check_namespace, read_spec, refuse
 
@@ -45,6 +46,7 @@ def resolve(activation: Resource, catalogs: ModelCatalogs, hardware: Hardware) -
             return _external(activation.metadata.name, spec, catalogs.modules)
         if spec.local.realtime is not None:
             refuse(_REALTIME, "is not served by this version: remove it, or keep the model disabled")
+        check_amounts(spec.local)
         ground = Ground(activation.metadata.name, spec, catalogs.targets, catalogs.presets, hardware)
         if spec.local.engine == "FreeToken":
             return resolve_freetoken(ground, catalogs.modules)
