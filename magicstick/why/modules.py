@@ -116,7 +116,8 @@ def _decided(
         return healthy(subject, f"is Ready: {message}", notes=_notes(sight))
     if phase in HEALTHY:
         return healthy(subject, cause.sentence, cause, notes=_notes(sight))
-    if not reported and lease_of(sight) not in cause.because:
+    blind = _reason(status) in (ModuleReason.API_UNAVAILABLE, ModuleReason.CATALOG_UNAVAILABLE)
+    if not reported and not blind and lease_of(sight) not in cause.because:
         note = f"The operator has not reported this yet; it {heard(sight)}."
         cause = replace(cause, note=note)
     return unhealthy(cause)
