@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Final
 
 from magicstick.api import labels
@@ -32,9 +31,7 @@ from magicstick.models.store_document import MAX_CHARACTERS, fits
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 AMD_GPU: Final = "amd.com/gpu"
 _HASH_LENGTH: Final = 20
-_NUMBER: Final = re.compile(
-    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?P<suffix>[A-Za-z]*|[eE][+-]?[0-9]+)"
-)
+_NUMBER: Final = re.compile(r"(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+)(?P<suffix>[A-Za-z]*|[eE][+-]?[0-9]+)")
 
 
 class _WaitingError(Exception):
@@ -133,8 +130,10 @@ def multiplied(quantity: object, count: int) -> object:
     match = _NUMBER.fullmatch(quantity) if isinstance(quantity, str) else None
     if match is None:
         raise ValueError("no quantity")
-    number = (Decimal(match["number"]) * count).normalize()
-    return f"{number:f}{match['suffix']}"
+    whole, _, part = match["number"].partition(".")
+    digits = str(int(whole + part) * count).rjust(len(part) + 1, "0")
+    split = len(digits) - len(part)
+    return f"{digits[:split]}.{digits[split:]}".rstrip("0").rstrip(".") + match["suffix"]
 
 
 # --- steps -------------------------------------------------------------------------------------------
