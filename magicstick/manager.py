@@ -9,7 +9,7 @@ controllers and nothing else.
 """
 
 import gc
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from random import Random
@@ -22,8 +22,10 @@ from magicstick import __version__
 from magicstick.api.labels import OPERATOR
 from magicstick.appliance.reconciler import ApplianceReconciler
 from magicstick.catalogs.loader import Catalogs
-from magicstick.gpu.facts import HardwareFacts
+from magicstick.gpu.evidence import evidence_of
+from magicstick.gpu.facts import HardwareFacts, NodeView
 from magicstick.gpu.reconciler import HardwareReconciler
+from magicstick.hostops.facts import HostOperationFacts
 from magicstick.kube.applier import Applier
 from magicstick.kube.cache import Caches, NotSyncedError
 from magicstick.kube.client import Client
@@ -32,6 +34,12 @@ from magicstick.kube.discovery import CrdView, Discovery
 from magicstick.kube.informer import InitialList, Tuning
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, ObjectKey
 from magicstick.kube.objects import Resource
+from magicstick.models.facts import ModelFacts
+from magicstick.models.ports import Seams
+from magicstick.models.profile_store import ProfileStoreReconciler
+from magicstick.models.reconciler import ModelReconciler
+from magicstick.models.release_facts import ReleaseFacts
+from magicstick.modules.facts import ModuleFacts
 from magicstick.modules.orphans import OrphanReconciler
 from magicstick.modules.reconciler import ModuleReconciler
 from magicstick.runtime.checks import SilentWatches, not_leading, not_synced, stuck_election, stuck_work
@@ -75,8 +83,10 @@ class Manager:
         chance: Random | None = None,
         user_agent: str = USER_AGENT,
         tuning: Tuning | None = None,
+        seams: Seams | None = None,
     ) -> None:
         self.settings = settings
+        self.seams = seams or Seams()
         self._clock = clock or SystemClock()
         self._chance = chance or Random()  # noqa: S311 - spreads requests, guards no secret
         self.metrics = Metrics()
@@ -150,9 +160,33 @@ class Manager:
         hardware_facts = HardwareFacts(modules.facts, reads, self._clock)
         hardware = HardwareReconciler(hardware_facts, self.catalogs, settings.requeue_seconds)
         appliance = ApplianceReconciler(hardware_facts, reads, self.catalogs, settings.requeue_seconds)
-        for reconciler in (modules, orphans, hardware, appliance):
+        models = self._models(modules.facts, reads)
+        found: tuple[Followed, ...] = (modules, orphans, hardware, appliance, *models)
+        for reconciler in found:
             reads.declare(reconciler.declaration)
             yield reconciler
+
+    def _models(self, modules: ModuleFacts, reads: Reads) -> Iterable[Followed]:
+        """Models, and the one writer of the profiles that they name."""
+        settings, catalogs, clock = self.settings, self.catalogs, self._clock
+        facts = ModelFacts(modules, reads, self._evidence, clock)
+        release = ReleaseFacts(reads, modules.site)
+        gate = HostOperationFacts(reads, modules.site.appliance_namespace)
+        yield ModelReconciler(
+            facts,
+            catalogs,
+            settings,
+            gate=gate,
+            release=release,
+            clock=clock,
+            seams=self.seams,
+        )
+        yield ProfileStoreReconciler(facts, release, reads, catalogs, settings, clock)
+
+    def _evidence(self, node: NodeView) -> Mapping[str, object]:
+        """What the host of a node says of itself, while it is believed."""
+        found = evidence_of(node, self._clock.now())
+        return {} if found is None else found.fields
 
     def _controller(self, reconciler: Followed) -> Controller[Any]:
         declaration = reconciler.declaration

@@ -23,10 +23,13 @@ from magicstick.models.pods import MODEL_LABEL, PodView
 from magicstick.modules.facts import ModuleFacts
 from magicstick.modules.objects import Site
 from magicstick.modules.ports import Reads
+from magicstick.runtime.clock import Clock, SystemClock
 
 RUNTIME_KINDS: Final = (KUBEAI_MODEL, DEPLOYMENT, SERVICE)
 LABEL_INDEX: Final = "model"
 """Activations by the label that what serves them carries; those objects, and Pods, by that label."""
+EVIDENCE_CHECK_S: Final = 60.0
+"""What a host says of itself ages without any change of its node, so it is judged anew so often."""
 
 
 class ModelFacts:
@@ -37,11 +40,14 @@ class ModelFacts:
         modules: ModuleFacts,
         reads: Reads,
         evidence: Callable[[NodeView], Mapping[str, object]],
+        clock: Clock | None = None,
     ) -> None:
         self.modules = modules
         self._reads = reads
         self._evidence = evidence
+        self._clock = clock or SystemClock()
         self._hardware: Hardware | None = None
+        self._worked_out_at = 0.0
         self._following = False
 
     @property
@@ -125,8 +131,10 @@ class ModelFacts:
         if not self._following:
             self._following = True
             store.subscribe(self._node_changed)
-        if self._hardware is None:
+        now = self._clock.monotonic()
+        if self._hardware is None or now - self._worked_out_at >= EVIDENCE_CHECK_S:
             self._hardware = Hardware(tuple(map(self._node, store.list())))
+            self._worked_out_at = now
         return self._hardware
 
     def _node_changed(self, old: View | None, new: View | None) -> None:

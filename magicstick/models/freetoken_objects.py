@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from magicstick.api import labels
 from magicstick.api.names import label_value
+from magicstick.api.quantity import parse
 from magicstick.models.freetoken_runtime import FreeTokenRuntime
 from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.objects import own_labels
@@ -126,13 +127,21 @@ def _probe(command: str, *, period_s: int, failures: int) -> Object:
 
 
 def _resources(model: ResolvedFreeToken) -> Object:
-    """The CPU policy directly, without a profile of KubeAI's (spec: models §8.6)."""
-    whole = {"memory": f"{model.memory_mi}Mi", GPU: str(model.gpu_count)}
-    limits = {"cpu": f"{model.cpu.limit_millicores}m"} if model.cpu.limit_millicores > 0 else {}
+    """The CPU policy directly, without a profile of KubeAI's (spec: models §8.6).
+
+    Quantities are spelled as the API server stores them, so that nothing differs from what stands there.
+    """
+    cpu = model.cpu
+    whole = {"memory": _canonical(f"{model.memory_mi}Mi"), GPU: str(model.gpu_count)}
+    limits = {"cpu": _canonical(f"{cpu.limit_millicores}m")} if cpu.limit_millicores > 0 else {}
     return {
-        "requests": {"cpu": f"{model.cpu.request_millicores}m", **whole},
+        "requests": {"cpu": _canonical(f"{cpu.request_millicores}m"), **whole},
         "limits": {**limits, **whole},
     }
+
+
+def _canonical(quantity: str) -> str:
+    return str(parse(quantity))
 
 
 def _environment(model: ResolvedFreeToken) -> dict[str, str]:

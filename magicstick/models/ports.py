@@ -4,7 +4,7 @@ The seams of later parts are here, each with what models do until it is filled: 
 what. Nothing is taken for true that nobody has looked at.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -12,12 +12,11 @@ from typing import Any, Protocol
 from magicstick.catalogs.compute_targets import ComputeTargetCatalog
 from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.catalogs.presets import PresetCatalog
-from magicstick.gpu.facts import NodeView
 from magicstick.hostops.facts import Gate
 from magicstick.kube.kinds import ObjectKey
 from magicstick.models.observation import EngineCheck, Sharing
 from magicstick.models.pods import PodView
-from magicstick.models.resolved import ProfileChoice, ProfileWait, ResolvedKubeAi, ResolvedLocal
+from magicstick.models.resolved import ResolvedLocal
 
 WakeUp = Callable[[Iterable[ObjectKey]], None]
 """Puts keys into a controller's queue: `runtime.controller.Controller.wake`."""
@@ -58,17 +57,6 @@ class CacheGate(Protocol):
 
     def cache_cleanup(self, now: datetime) -> Gate:
         """Whether local models have to wait at this moment."""
-        ...
-
-
-class Profiles(Protocol):
-    """Which resource profile a Model may name; `release_facts.ReleaseFacts` is the real one."""
-
-    def profile_for(self, model: ResolvedKubeAi, named: str | None) -> ProfileChoice | ProfileWait | None:
-        """The profile, what it waits for, or None while what it follows from cannot be read.
-
-        `named` is the one that the existing Model names; None without a Model.
-        """
         ...
 
 
@@ -132,11 +120,6 @@ class NobodyKnows:
         """There is no news."""
 
 
-def no_evidence(_node: NodeView) -> Mapping[str, object]:
-    """Of a host whose inventory nobody reads."""
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class Seams:
     """The parts that may be filled later, each for itself."""
@@ -144,5 +127,3 @@ class Seams:
     publication: Publication = field(default_factory=NobodyKnows)
     checks: EngineChecks = field(default_factory=NobodyKnows)
     sharing: GpuSharing = field(default_factory=NobodyKnows)
-    evidence: Callable[[NodeView], Mapping[str, object]] = no_evidence
-    """What the host of a node says of itself, as far as it is believed."""

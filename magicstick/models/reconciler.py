@@ -20,7 +20,8 @@ from magicstick.models.hardware import Hardware
 from magicstick.models.kinds import DEPLOYMENT, KUBEAI_MODEL, SERVICE
 from magicstick.models.observation import ModelObservation, RequiredModule
 from magicstick.models.pods import SELECTOR, PodView
-from magicstick.models.ports import CacheGate, Catalogs, ModelSettings, Profiles, Seams, WakeUp
+from magicstick.models.ports import CacheGate, Catalogs, ModelSettings, Seams, WakeUp
+from magicstick.models.release_facts import ReleaseFacts
 from magicstick.models.resolve import ModelCatalogs, resolve
 from magicstick.models.resolved import Refusal, ResolvedKubeAi, ResolvedLocal
 from magicstick.models.status import DUE_S, ModelPhase, Outcome
@@ -43,7 +44,7 @@ class ModelReconciler:
 
     The watch needs: ModelActivations, ModuleActivations and HostOperations in the Appliance's namespace,
     Kustomizations in Flux's, CustomResourceDefinitions, Nodes, KubeAI Models, model Pods, and the
-    Deployments and Services of ours.
+    Deployments and Services of ours; KubeAI's HelmRelease, Deployment and configuration; the profile store.
     """
 
     def __init__(
@@ -53,21 +54,19 @@ class ModelReconciler:
         settings: ModelSettings,
         *,
         gate: CacheGate,
-        profiles: Profiles,
+        release: ReleaseFacts,
         clock: Clock,
         seams: Seams,
-        more_edges: tuple[Edge[Any], ...] = (),
     ) -> None:
-        """`more_edges` are those of whoever answers for `profiles`."""
         self.facts = facts
         self._catalogs = catalogs
         self._gate = gate
-        self._profiles = profiles
+        self._release = release
         self._clock = clock
         self._seams = seams
         self._resync_s = settings.requeue_seconds
         self._wakes = ModelWakes(facts)
-        self._declaration = _declare(facts.site, self._wakes, self._resync_s, more_edges)
+        self._declaration = _declare(facts.site, self._wakes, release, self._resync_s)
 
     @property
     def declaration(self) -> Declaration:
@@ -153,7 +152,7 @@ class ModelReconciler:
         if not isinstance(model, ResolvedKubeAi):
             return replace(o, check=check)
         named = o.occupant.spec.get("resourceProfile") if o.occupant is not None else None
-        profile = self._profiles.profile_for(model, named if isinstance(named, str) else None)
+        profile = self._release.profile_for(model, named if isinstance(named, str) else None)
         return replace(o, check=check, profile=profile)
 
     def _known_catalogs(self) -> ModelCatalogs | None:
@@ -173,14 +172,19 @@ def _namespace(activation: Resource) -> str:
     return namespace if isinstance(namespace, str) else ""
 
 
-def _declare(site: Site, wakes: ModelWakes, resync_s: float, more: tuple[Edge[Any], ...]) -> Declaration:
+def _declare(site: Site, wakes: ModelWakes, release: ReleaseFacts, resync_s: float) -> Declaration:
     return Declaration(
         name=NAME,
         primary=MODEL_ACTIVATION,
         namespace=site.appliance_namespace,
         finalizer=labels.MODEL_FINALIZER,
         writes=frozenset({MODULE_ACTIVATION, KUBEAI_MODEL, DEPLOYMENT, SERVICE, POD}),
-        edges=(*_runtime_edges(site, wakes), *_surrounding_edges(site, wakes), *more),
+        edges=(
+            *_runtime_edges(site, wakes),
+            *_surrounding_edges(site, wakes),
+            *release.base_edges(wakes.by_release),
+            *release.progress_edges(wakes.by_profile),
+        ),
         requeue_s={
             **dict.fromkeys(ModelPhase, resync_s),
             ModelPhase.REMOVING: min(REMOVAL_S, resync_s),

@@ -15,6 +15,7 @@ from magicstick.models.facts import ModelFacts, platform_changed
 from magicstick.models.objects import activation_label
 from magicstick.models.pods import MODEL_LABEL, PodView
 from magicstick.models.requirements import FREETOKEN, KUBEAI
+from magicstick.models.status import HEALTHY
 from magicstick.modules.facts import Readiness, State, readiness_of
 
 
@@ -88,6 +89,14 @@ class ModelWakes:
         """Those that run here."""
         return (each.metadata.key for each in self._facts.activations.list() if _runs_here(each))
 
+    def by_release(self, _old: Resource | None, _new: Resource | None) -> Iterator[ObjectKey]:
+        """Those whose profile follows from what KubeAI is installed with."""
+        return (each.metadata.key for each in self._facts.activations.list() if _runs_here(each))
+
+    def by_profile(self, _old: Resource | None, _new: Resource | None) -> Iterator[ObjectKey]:
+        """Those that may wait for a profile: all that are not there yet."""
+        return (each.metadata.key for each in self._facts.activations.list() if _on_its_way(each))
+
     def everyone(self, *_change: object) -> Iterable[ObjectKey]:
         """All activations."""
         return self._facts.activations.keys()
@@ -119,6 +128,10 @@ def _serving_modules(catalog: ModuleCatalog) -> set[str]:
 
 def _runs_here(activation: Resource) -> bool:
     return bool(activation.spec.get("type", "local") != "external")
+
+
+def _on_its_way(activation: Resource) -> bool:
+    return _runs_here(activation) and activation.status.get("phase") not in HEALTHY
 
 
 def target_of(activation: Resource) -> str:

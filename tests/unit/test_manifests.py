@@ -81,13 +81,38 @@ def test_kustomizations_are_granted_in_fluxs_namespace_alone() -> None:
 
 
 def test_config_maps_are_granted_by_name() -> None:
-    (rule,) = [rule for rule in ALL_RULES if "configmaps" in rule["resources"]]
-
-    assert rule["verbs"] == ["get", "list", "watch"]
-    assert set(rule["resourceNames"]) == {
+    granted = {
+        name: rule["verbs"]
+        for rule in ALL_RULES
+        if "configmaps" in rule["resources"]
+        for name in rule["resourceNames"]
+    }
+    catalogs = {
         ENVIRONMENT[f"{catalog}_NAME"]
         for catalog in ("MODULE_CATALOG", "APP_CATALOG", "COMPUTE_TARGET_CATALOG", "MODEL_PRESETS")
     }
+
+    assert granted == {
+        **{key: ["get", "list", "watch"] for key in (*catalogs, "magicstick-freetoken-runtime")},
+        "magicstick-offloading-profiles": ["get", "list", "watch", "patch"],
+    }
+
+
+@pytest.mark.req("MS-138")
+def test_where_models_run_pods_are_only_deleted_and_config_maps_only_read() -> None:
+    role = one(MANIFESTS / "modules" / "basis", "Role", "magicstick-operator-models")
+    granted = {resource: set(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
+
+    assert role["metadata"]["namespace"] == "ai"
+    assert granted == {
+        **dict.fromkeys(
+            ("models", "deployments", "services"), WRITES & {"create", "update", "patch", "delete"}
+        ),
+        "pods": {"delete"},
+        "configmaps": {"get", "list", "watch"},
+    }
+    assert all("resourceNames" in rule for rule in role["rules"] if "configmaps" in rule["resources"])
+    assert all(not WRITES & set(rule["verbs"]) for rule in ALL_RULES if "hostoperations" in rule["resources"])
 
 
 def test_people_may_switch_things_and_change_nothing_of_the_operator() -> None:

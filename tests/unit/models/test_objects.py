@@ -106,13 +106,13 @@ def test_the_requested_vision_policy_is_an_annotation_of_the_model() -> None:
 @pytest.mark.req("MS-010")
 def test_freetokens_container_carries_the_cpu_policy_itself() -> None:
     for policy, limit in (
-        (CpuPolicy(requestMillicores=4000, limitMillicores=8000), "8000m"),
+        (CpuPolicy(requestMillicores=4000, limitMillicores=8000), "8"),
         (CpuPolicy(requestMillicores=4000), None),
     ):
         resources = container(freetoken(cpu=policy))["resources"]
-        assert resources["requests"]["cpu"] == "4000m"
+        assert resources["requests"]["cpu"] == "4"
         assert resources["limits"].get("cpu") == limit
-        assert resources["requests"]["memory"] == resources["limits"]["memory"] == "65536Mi"
+        assert resources["requests"]["memory"] == resources["limits"]["memory"] == "64Gi"
         assert resources["requests"]["nvidia.com/gpu"] == resources["limits"]["nvidia.com/gpu"] == "2"
 
 
