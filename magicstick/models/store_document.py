@@ -54,16 +54,13 @@ def derive(
 ) -> StoreDocument:
     """The store for these claims.
 
-    `current` is what it holds. What Models reference stays, at its claimed content if there is a claim; so
-    does whatever we did not generate. Claims are granted whole, oldest activation first. What was used
-    `lately` stays where there is room after that.
+    `current` is what it holds. What Models reference stays, and so does whatever we did not generate.
+    Claims are granted whole, oldest activation first. What was used `lately` stays where there is room
+    after that.
     """
     ordered = sorted(claims, key=lambda claim: (claim.created, claim.key))
-    claimed = {each.name: each.content for claim in ordered for each in claim.profiles}
     kept = {
-        name: claimed.get(name, content)
-        for name, content in current.items()
-        if name in referenced or not is_generated(name)
+        name: content for name, content in current.items() if name in referenced or not is_generated(name)
     }
     granted, left_out = _granted(ordered, kept)
     _keep(granted, {name: current[name] for name in sorted(lately & current.keys())})
@@ -72,20 +69,18 @@ def derive(
 
 def fits(profiles: Profiles, more: Iterable[DerivedProfile]) -> bool:
     """Whether a store with `profiles` has room for these too."""
-    missing = {each.name: each.content for each in more if each.name not in profiles}
-    return _size(profiles) + sum(_cost(*entry) for entry in missing.items()) <= MAX_CHARACTERS
+    return _size(profiles) + _growth(profiles, more) <= MAX_CHARACTERS
 
 
 def _granted(ordered: Iterable[Claim], kept: Profiles) -> tuple[dict[str, Profile], tuple[ObjectKey, ...]]:
     granted, size, left_out = dict(kept), _size(kept), list[ObjectKey]()
     for claim in ordered:
-        missing = {each.name: each.content for each in claim.profiles if each.name not in granted}
-        cost = sum(_cost(name, content) for name, content in missing.items())
-        if size + cost > MAX_CHARACTERS:
+        growth = _growth(granted, claim.profiles)
+        if size + growth > MAX_CHARACTERS:
             left_out.append(claim.key)
             continue
-        granted |= missing
-        size += cost
+        granted |= {each.name: each.content for each in claim.profiles}
+        size += growth
     return granted, tuple(left_out)
 
 
@@ -105,6 +100,13 @@ def _text(profiles: Mapping[str, Profile]) -> str:
 
 def _size(profiles: Profiles) -> int:
     return len(_text({})) + sum(_cost(name, content) for name, content in profiles.items())
+
+
+def _growth(profiles: Profiles, more: Iterable[DerivedProfile]) -> int:
+    """The characters by which these profiles, new or with new content, lengthen the store."""
+    fresh = {each.name: each.content for each in more if profiles.get(each.name) != each.content}
+    replaced = sum(_cost(name, profiles[name]) for name in fresh if name in profiles)
+    return sum(_cost(name, content) for name, content in fresh.items()) - replaced
 
 
 def _cost(name: str, content: Profile) -> int:
