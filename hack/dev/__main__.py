@@ -13,17 +13,19 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
-from hack.dev.appliance import ROOT, Object, Reader, install, settled
+from hack.dev.appliance import ROOT, Reader, install, settled
+from hack.dev.choices import Choices, Gpu
 from hack.dev.operator import OperatorProcess
-from hack.dev.view import Row, headline, now, table
-from hack.devcluster import FULL, DevCluster, DevClusterError
+from hack.dev.view import Picture, headline, now, view
+from hack.devcluster import WITH_ACTORS, DevCluster, DevClusterError
 from hack.devcluster.build import Builder
 from hack.devcluster.process import tail
 from hack.devcluster.rest import ApiError
 
 POLL_S = 0.5
 DEADLINE_S = 180.0
-Show = Callable[[Object | None, list[Row]], None]
+Show = Callable[[Picture], None]
+Settled = Callable[[Picture], bool]
 
 
 def _seconds(text: str) -> float:
@@ -40,12 +42,17 @@ def _count(text: str) -> int:
     return count
 
 
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog="make dev",
         description="Start a real control plane, run the operator on it and show the appliance get Ready.",
-        epilog="examples: make dev    make dev ONCE=1    make dev ARGS='--deadline 60'",
+        epilog="examples: make dev    make dev GPU=mixed    make dev MODULES=all ONCE=1    "
+        "make dev ARGS='--deadline 60'",
     )
     parser.add_argument("--once", action="store_true", help="end as soon as the appliance is Ready")
     parser.add_argument(
@@ -56,7 +63,22 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         help="with --once: fail after so many seconds without Ready (default: %(default)g)",
     )
     parser.add_argument(
-        "--nodes", type=_count, default=1, help="how many nodes to play (default: %(default)s)"
+        "--gpu",
+        type=Gpu,
+        choices=list(Gpu),
+        default=Gpu.NONE,
+        metavar="VENDOR",
+        help=f"play nodes with GPUs: {', '.join(Gpu)} (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--modules",
+        type=_names,
+        default=(),
+        metavar="NAMES",
+        help="switch these modules on, separated by commas, or all of them: all",
+    )
+    parser.add_argument(
+        "--nodes", type=_count, default=1, help="how many nodes without GPUs to play (default: %(default)s)"
     )
     parser.add_argument(
         "--source",
@@ -121,17 +143,22 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
     builder = Builder()
     builder.ensure()  # all at once, so that the progress counts every program
     cluster = stack.enter_context(
-        DevCluster.start(FULL, directory=directory / "cluster", source=source, log=say, builder=builder)
+        DevCluster.start(
+            WITH_ACTORS, directory=directory / "cluster", source=source, log=say, builder=builder
+        )
     )
     stack.enter_context(explained(cluster))
-    for number in range(options.nodes):
-        cluster.add_node(f"node-{number}")
+    choices = Choices(options.gpu, options.modules, options.nodes)
+    choices.add_nodes(cluster)
     install(cluster, say, source)
+    modules = choices.activate(cluster)
     say("starting the operator with its own service account")
     operator = OperatorProcess(cluster, directory)
     stack.callback(operator.stop)
     deadline = time.monotonic() + options.deadline if options.once else None
-    follower = Follower(Reader(cluster), operator, console)
+    follower = Follower(
+        Reader(cluster), operator, console, lambda picture: settled(picture, modules, choices.vendors)
+    )
     if not follower.until_ready(deadline):
         return 1
     say("the appliance is Ready")
@@ -168,8 +195,11 @@ def usage(log: Path) -> str:
 class Follower:
     """Shows the appliance: a live table on a terminal, a line for each change elsewhere."""
 
-    def __init__(self, reader: Reader, operator: OperatorProcess, console: Console) -> None:
+    def __init__(
+        self, reader: Reader, operator: OperatorProcess, console: Console, is_settled: Settled
+    ) -> None:
         self._reader, self._operator, self._console = reader, operator, console
+        self._is_settled = is_settled
         self._states: dict[str, tuple[str, str, str]] = {}
         self._pause = threading.Event()
 
@@ -177,34 +207,37 @@ class Follower:
         """Follow until Ready. False, with the reasons printed, when that fails."""
         with self._shown() as show:
             while True:
-                appliance, rows = self._reader.appliance(), self._reader.rows()
-                show(appliance, rows)
-                if settled(appliance, rows):
+                picture = self._reader.picture()
+                show(picture)
+                if self._is_settled(picture):
                     return True
                 if self._operator.ended() is not None or (deadline and time.monotonic() > deadline):
                     break
                 self._pause.wait(POLL_S)
-        self._explain(appliance, rows)
+        self._explain(picture)
         return False
 
     def forever(self) -> int:
         """Follow until somebody stops us or the operator ends by itself."""
         with self._shown() as show:
             while (code := self._operator.ended()) is None:
-                show(self._reader.appliance(), self._reader.rows())
+                show(self._reader.picture())
                 self._pause.wait(POLL_S)
         self._console.print(f"the operator ended with {code}:\n{self._operator.tail()}", markup=False)
         return 1
 
-    def _explain(self, appliance: Object | None, rows: list[Row]) -> None:
+    def _explain(self, picture: Picture) -> None:
         if self._operator.ended() is not None:
             code = self._operator.ended()
             self._console.print(f"the operator ended with {code}:\n{self._operator.tail()}", markup=False)
             return
-        self._console.print(f"not Ready within the deadline. {headline(appliance)}", markup=False)
-        for row in rows:
+        self._console.print(f"not Ready within the deadline. {headline(picture.appliance)}", markup=False)
+        for row in picture.rows:
             if row.phase not in {"Ready", "Disabled"}:
                 self._console.print(f"  {row.module}: {row.phase}, {row.reason}: {row.message}", markup=False)
+        for each in picture.hardware:
+            if each.phase != "Ready":
+                self._console.print(f"  {each.vendor} GPUs: {each.phase}: {each.message}", markup=False)
         self._console.print(f"the operator's log: {self._operator.log}", markup=False)
 
     @contextlib.contextmanager
@@ -213,12 +246,20 @@ class Follower:
             yield self._lines
             return
         with Live(console=self._console, auto_refresh=False) as live:
-            yield lambda appliance, rows: live.update(table(rows, appliance, now()), refresh=True)
+            yield lambda picture: live.update(view(picture, now()), refresh=True)
 
-    def _lines(self, appliance: Object | None, rows: list[Row]) -> None:
-        title = headline(appliance)
+    def _lines(self, picture: Picture) -> None:
+        title = headline(picture.appliance)
         for name, state, text in (
-            *((row.module, row.state, f"  {row.module}: {row.phase} {row.reason}") for row in rows),
+            *((row.module, row.state, f"  {row.module}: {row.phase} {row.reason}") for row in picture.rows),
+            *(
+                (
+                    f"{each.vendor} GPUs",
+                    each.state,
+                    f"  {each.vendor} GPUs: {each.phase}, {each.nodes} nodes, {each.allocatable} allocatable",
+                )
+                for each in picture.hardware
+            ),
             ("", (title, "", ""), title),
         ):
             if self._states.get(name) != state:

@@ -7,8 +7,9 @@ from typing import Any
 
 import yaml
 
-from hack.dev.view import Row, of_activation, of_static, phase_of
+from hack.dev.view import Picture, Row, of_activation, of_hardware, of_static, phase_of
 from hack.devcluster import DevCluster
+from hack.devcluster.access import load
 from hack.devcluster.rest import ApiError
 from hack.devcluster.waiting import wait_until
 
@@ -19,8 +20,11 @@ SERVICE_ACCOUNT = "magicstick-operator"
 OURS = f"/apis/appliance.magicstick.dev/v1alpha1/namespaces/{NAMESPACE}"
 FLUX = f"/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/{FLUX_NAMESPACE}/kustomizations"
 STATIC = {"infrastructure-basis": "basis", "hardware-discovery": "hardware-discovery", "apps": "dashboard"}
-# Their folders need programs that this cluster does not have, or are this operator itself.
-LEFT_OUT = frozenset({"magicstick-operator", "first-run-bootstrap", "envoy-gateway", "identity-pilot"})
+LEFT_OUT = frozenset({"magicstick-operator"})
+"""This operator itself, which runs as a process."""
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+FOREIGN = ("flux", "helm", "gateway", "envoy")
+"""Whose kinds the modules' folders are made of."""
 
 BUSY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 """A kind that has just been defined answers so until its storage is ready."""
@@ -35,8 +39,8 @@ def install(cluster: DevCluster, say: Callable[[str], None], source: Path = ROOT
     The Deployment stays away: the operator runs as a process beside this one. `source` is the tree
     whose manifests these are, the one that the cluster delivers.
     """
-    say("installing Flux's CRDs, ours, the catalogs and the default Appliance")
-    cluster.apply(cluster.crd_files("flux"))
+    say("installing Flux's CRDs, the gateway's, ours, the catalogs and the default Appliance")
+    cluster.apply(missing_definitions(cluster))
     cluster.apply(namespace(FLUX_NAMESPACE))
     rendered = cluster.kubectl("kustomize", str(source / "manifests"))
     objects = [obj for obj in yaml.safe_load_all(rendered) if obj]
@@ -44,6 +48,13 @@ def install(cluster: DevCluster, say: Callable[[str], None], source: Path = ROOT
     say("handing the module folders to Flux")
     cluster.apply(git_repository())
     cluster.apply([static_kustomization(obj) for obj in static_graph(source)])
+
+
+def missing_definitions(cluster: DevCluster) -> list[dict[str, Any]]:
+    """The foreign kinds that the cluster does not have yet."""
+    known = {item["metadata"]["name"] for item in cluster.rest.get(DEFINITIONS)["items"]}
+    definitions = load(file for group in FOREIGN for file in cluster.crd_files(group))
+    return [each for each in definitions if each["metadata"]["name"] not in known]
 
 
 def namespace(name: str) -> dict[str, Any]:
@@ -98,7 +109,12 @@ class Reader:
 
         return wait_until(answer, f"an answer to {path}", ANSWER_S)
 
-    def appliance(self) -> Object | None:
+    def picture(self) -> Picture:
+        """All that is shown."""
+        appliance = self._appliance()
+        return Picture(appliance, self._rows(), of_hardware(appliance))
+
+    def _appliance(self) -> Object | None:
         """The Appliance; None while it is not there."""
         try:
             return self._get(f"{OURS}/appliances/local")
@@ -107,7 +123,7 @@ class Reader:
                 return None
             raise
 
-    def rows(self) -> list[Row]:
+    def _rows(self) -> tuple[Row, ...]:
         """All modules, the static ones first."""
         static = [
             of_static(STATIC[item["metadata"]["name"]], item)
@@ -115,14 +131,26 @@ class Reader:
             if item["metadata"]["name"] in STATIC
         ]
         generated = [of_activation(item) for item in self._get(f"{OURS}/moduleactivations")["items"]]
-        return sorted(static, key=lambda row: row.module) + sorted(generated, key=lambda row: row.module)
+        return tuple(
+            row for group in (static, generated) for row in sorted(group, key=lambda each: each.module)
+        )
 
 
-def settled(appliance: Object | None, rows: list[Row]) -> bool:
-    """Whether the Appliance and every module shown are Ready."""
+def settled(picture: Picture, modules: frozenset[str], vendors: frozenset[str]) -> bool:
+    """Whether the Appliance and everything shown are Ready, and what was asked for is among it.
+
+    Args:
+        picture: what is shown.
+        modules: that were switched on.
+        vendors: whose GPUs the nodes have.
+    """
+    ready = {row.module for row in picture.rows if row.phase == "Ready"}
+    usable = {each.vendor for each in picture.hardware if each.phase == "Ready"}
     return (
-        appliance is not None
-        and phase_of(appliance) == "Ready"
-        and bool(rows)
-        and all(row.phase in {"Ready", "Disabled"} for row in rows)
+        picture.appliance is not None
+        and phase_of(picture.appliance) == "Ready"
+        and bool(picture.rows)
+        and all(row.phase in {"Ready", "Disabled"} for row in picture.rows)
+        and modules <= ready
+        and vendors <= usable
     )

@@ -5,9 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from rich.console import Group, RenderableType
 from rich.table import Table
 
-COLOURS = {"Ready": "green", "Degraded": "red", "WaitingForModules": "yellow", "Disabled": "dim"}
+COLOURS = {
+    "Ready": "green",
+    "WaitingForModules": "yellow",
+    "Disabled": "dim",
+    **dict.fromkeys(("Degraded", "Unsupported", "Conflict"), "red"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,38 @@ class Row:
     def state(self) -> tuple[str, str, str]:
         """What a person would call a change."""
         return self.module, self.phase, self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """A vendor's GPUs as the Appliance reports them now."""
+
+    module: str
+    vendor: str
+    phase: str
+    detected: int
+    compatible: int
+    allocatable: int
+    message: str
+
+    @property
+    def state(self) -> tuple[str, str, str]:
+        """What a person would call a change."""
+        return self.module, self.phase, f"{self.compatible}/{self.detected} {self.allocatable}"
+
+    @property
+    def nodes(self) -> str:
+        """How many nodes can be used, of those that have such hardware."""
+        return f"{self.compatible} of {self.detected}"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Everything that is shown, read at one moment."""
+
+    appliance: Mapping[str, Any] | None
+    rows: tuple[Row, ...]
+    hardware: tuple[Hardware, ...]
 
 
 def condition(obj: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
@@ -62,15 +100,51 @@ def of_static(module: str, kustomization: Mapping[str, Any]) -> Row:
     )
 
 
-def table(rows: Iterable[Row], appliance: Mapping[str, Any] | None, now: datetime) -> Table:
-    """The live table."""
-    view = Table(title=headline(appliance), title_justify="left", expand=False)
+def of_hardware(appliance: Mapping[str, Any] | None) -> tuple[Hardware, ...]:
+    """The vendors whose GPUs matter here: there, or expected by somebody."""
+    reported = (appliance or {}).get("status", {}).get("hardwareOperators", {})
+    entries = (_hardware(module, entry) for module, entry in sorted(reported.items()))
+    return tuple(entry for entry in entries if entry.phase != "NotRequired")
+
+
+def _hardware(module: str, entry: Mapping[str, Any]) -> Hardware:
+    return Hardware(
+        module,
+        entry.get("vendor", ""),
+        entry.get("phase", "new"),
+        len(entry.get("detectedNodes", [])),
+        len(entry.get("compatibleNodes", [])),
+        entry.get("allocatableResources", 0),
+        entry.get("message", ""),
+    )
+
+
+def view(picture: Picture, now: datetime) -> RenderableType:
+    """What is shown live: the modules, and below them the GPUs where there are any."""
+    modules = _table(picture.rows, headline(picture.appliance), now)
+    return Group(modules, _hardware_table(picture.hardware)) if picture.hardware else modules
+
+
+def _table(rows: Iterable[Row], title: str, now: datetime) -> Table:
+    shown = Table(title=title, title_justify="left", expand=False)
     for heading in ("module", "phase", "reason", "since"):
-        view.add_column(heading)
+        shown.add_column(heading)
     for row in rows:
-        colour = COLOURS.get(row.phase, "cyan")
-        view.add_row(row.module, f"[{colour}]{row.phase}[/]", row.reason, age(row.since, now))
-    return view
+        shown.add_row(row.module, _coloured(row.phase), row.reason, age(row.since, now))
+    return shown
+
+
+def _hardware_table(hardware: Iterable[Hardware]) -> Table:
+    shown = Table(title="GPUs", title_justify="left", expand=False)
+    for heading in ("module", "phase", "nodes", "allocatable", "message"):
+        shown.add_column(heading)
+    for each in hardware:
+        shown.add_row(each.module, _coloured(each.phase), each.nodes, str(each.allocatable), each.message)
+    return shown
+
+
+def _coloured(phase: str) -> str:
+    return f"[{COLOURS.get(phase, 'cyan')}]{phase}[/]"
 
 
 def headline(appliance: Mapping[str, Any] | None) -> str:

@@ -6,6 +6,11 @@ from pathlib import Path
 
 import yaml
 
+try:
+    from yaml import CSafeLoader as Loader  # the gateway's definitions are megabytes
+except ImportError:  # a PyYAML without libyaml
+    from yaml import SafeLoader as Loader  # type: ignore[assignment]  # the same interface, slower
+
 from hack.devcluster.build import Builder
 from hack.devcluster.errors import DevClusterError
 from hack.devcluster.programs import BY_NAME, CRD_GROUPS
@@ -16,7 +21,8 @@ APPLY_TIMEOUT_S = 30.0
 NODE_TIMEOUT_S = 30.0
 NODE_RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "500", "ephemeral-storage": "1Ti"}
 # Applied first, since the other objects need them.
-FIRST = ("CustomResourceDefinition", "Namespace")
+DEFINITION = "CustomResourceDefinition"
+FIRST = "Namespace"
 
 
 class ClusterAccess:
@@ -65,13 +71,12 @@ class ClusterAccess:
         Raises:
             ApiError: the server refused one; those before it are applied.
         """
-        objects = sorted(load(source), key=_rank)
-        applied = []
-        for obj in objects:
-            applied.append(self.rest.apply(obj))
-            if obj["kind"] == FIRST[0]:
-                self._wait_established(str(obj["metadata"]["name"]))
-        return applied
+        objects = load(source)
+        kinds = [self.rest.apply(obj) for obj in objects if obj["kind"] == DEFINITION]
+        for kind in kinds:  # the server establishes them side by side
+            self._wait_established(str(kind["metadata"]["name"]))
+        others = sorted((obj for obj in objects if obj["kind"] != DEFINITION), key=_rank)
+        return [*kinds, *(self.rest.apply(obj) for obj in others)]
 
     def add_node(
         self,
@@ -81,6 +86,8 @@ class ClusterAccess:
         allocatable: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
         taints: Sequence[Mapping[str, str]] = (),
+        architecture: str = "amd64",
+        kubelet_version: str = "",
         ready: bool = True,
     ) -> Object:
         """Adds a node, which kwok plays.
@@ -92,6 +99,9 @@ class ClusterAccess:
                 usual ones (64 CPUs, 256 GiB); capacity is the same.
             annotations: as they are.
             taints: as in the node's spec.
+            architecture: of the processor, as kubelets name it.
+            kubelet_version: for example `v1.36.3`; without, kwok gives its own, which is no version of
+                Kubernetes.
             ready: wait until it is; needs kwok.
 
         Raises:
@@ -101,7 +111,7 @@ class ClusterAccess:
         usual = {
             "kubernetes.io/hostname": name,
             "kubernetes.io/os": "linux",
-            "kubernetes.io/arch": "amd64",
+            "kubernetes.io/arch": architecture,
         }
         node = {
             "apiVersion": "v1",
@@ -112,7 +122,15 @@ class ClusterAccess:
                 "annotations": dict(annotations or {}),
             },
             "spec": {"taints": [dict(taint) for taint in taints]},
-            "status": {"capacity": resources, "allocatable": resources},
+            "status": {
+                "capacity": resources,
+                "allocatable": resources,
+                "nodeInfo": {
+                    "architecture": architecture,
+                    "operatingSystem": "linux",
+                    "kubeletVersion": kubelet_version,
+                },
+            },
         }
         created = self.rest.request("POST", "/api/v1/nodes", node)
         if not ready:
@@ -161,7 +179,7 @@ def load(source: Path | Object | Iterable[Path | Object]) -> list[Object]:
         return [source]
     if isinstance(source, Path):
         files = sorted([*source.rglob("*.yaml"), *source.rglob("*.yml")]) if source.is_dir() else [source]
-        return [obj for file in files for obj in yaml.safe_load_all(file.read_text()) if obj]
+        return [obj for file in files for obj in yaml.load_all(file.read_text(), Loader=Loader) if obj]
     return [obj for each in source for obj in load(each)]
 
 
@@ -176,9 +194,8 @@ def exists(rest: Rest, path: str) -> bool:
     return True
 
 
-def _rank(obj: Object) -> int:
-    kind = obj["kind"]
-    return FIRST.index(kind) if kind in FIRST else len(FIRST)
+def _rank(obj: Object) -> bool:
+    return bool(obj["kind"] != FIRST)
 
 
 def _condition(obj: Object, type_: str) -> bool:

@@ -37,6 +37,7 @@ from hack.devcluster.waiting import wait_until
 READY_TIMEOUT_S = 90.0  # a start takes about 3 s; a machine busy with builds needs patience
 PORT_ATTEMPTS = 3
 FLUX_NAMESPACE_OBJECT = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLUX_NAMESPACE}}
+NEEDS_SOURCES = (Component.KUSTOMIZE_CONTROLLER, Component.ACTORS)
 STOP_ORDER = tuple(reversed(Component))
 Log = Callable[[str], None]
 
@@ -262,8 +263,8 @@ class DevCluster(ClusterAccess):
         if component is Component.GIT_SOURCE:
             self.apply([*self.crd_files("flux"), FLUX_NAMESPACE_OBJECT])
         if component is Component.ACTORS:
-            self.apply([*self.crd_files("flux"), *self.crd_files("helm")])
-        if component is Component.KUSTOMIZE_CONTROLLER and Component.GIT_SOURCE not in self.components:
+            self.apply(self.crd_files("helm"))
+        if component in NEEDS_SOURCES and Component.GIT_SOURCE not in self.components:
             self._prepare(Component.GIT_SOURCE)
 
     def _spawn(self, component: Component) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hack.dev.appliance import ROOT, install
-from hack.devcluster import FULL, DevCluster
+from hack.devcluster import WITH_ACTORS, DevCluster
 from tests.e2e.stand import Stand
 
 ELECTION = {
@@ -30,10 +30,10 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stand(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    """A whole cluster, real Flux included, with everything of ours installed but the operator's Pod."""
+    """A whole cluster with real Flux and the actors, and everything of ours but the operator's Pod."""
     for name, value in ELECTION.items():
         monkeypatch.setenv(name, value)
-    with DevCluster.start(FULL, source=tree) as cluster:
+    with DevCluster.start(WITH_ACTORS, source=tree) as cluster:
         cluster.add_node("node-0")
         install(cluster, print, tree)
         stand = Stand(cluster, tree, tmp_path)

@@ -5,7 +5,7 @@ not. GitRepositories are another actor's (`git_source`), which delivers real fil
 
 After `source.toolkit.fluxcd.io/v1` of fluxcd/source-controller: finalizer, `Ready` and `ArtifactInStorage`
 with `observedGeneration`, an artifact with a revision; `spec.suspend` freezes the status; a HelmRepository
-of `type: oci` gets neither finalizer nor status, since its charts are fetched one by one.
+of `type: oci` gets no finalizer, and loses what status it has, since its charts are fetched one by one.
 
 Direction, as an annotation of a source: `devcluster.magicstick.dev/fail: message`.
 """
@@ -99,7 +99,10 @@ class SourceActor:
 
     async def _reconcile(self, key: Key) -> None:
         source = self._known.items.get(key)
-        if source is None or source["spec"].get("type") == "oci":
+        if source is None:
+            return
+        if source["spec"].get("type") == "oci":
+            await self._writer.clear_status(source)  # its definition gives it one at first
             return
         if "deletionTimestamp" in source["metadata"]:
             if has_finalizer(source):

@@ -47,6 +47,12 @@ class Writer:
         }
         return _object(await self.client.apply(f"{self._path(obj)}/status", body, manager=self.manager))
 
+    async def clear_status(self, obj: Object) -> None:
+        """Take away all that is in the status."""
+        if fields := dict.fromkeys(obj.get("status", {})):
+            body = {"metadata": {"uid": obj["metadata"]["uid"]}, "status": fields}
+            await self.client.merge(f"{self._path(obj)}/status", body)
+
     async def add_finalizer(self, obj: Object) -> Object:
         """Flux's, beside those of others."""
         return await self._set_finalizers(obj, [*obj["metadata"].get("finalizers", []), FINALIZER])

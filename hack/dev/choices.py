@@ -1,0 +1,136 @@
+"""What `make dev` can be asked for beyond the default: nodes with GPUs, and more modules."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from hack.dev.appliance import NAMESPACE
+from hack.devcluster import DevCluster, DevClusterError
+from hack.devcluster.actors.following import DIRECTIONS
+from hack.devcluster.programs import BY_NAME
+
+CATALOG: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps/magicstick-module-catalog"
+EVERY: Final = "all"
+
+
+class Gpu(StrEnum):
+    """Whose GPUs the nodes have."""
+
+    NONE = "none"
+    NVIDIA = "nvidia"
+    AMD = "amd"
+    INTEL = "intel"
+    MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node to play.
+
+    Attributes:
+        hardware: the marker of `hack.devcluster.actors.hardware`.
+        kubelet: its version; empty for that of the API server.
+    """
+
+    name: str
+    hardware: str
+    architecture: str = "amd64"
+    kubelet: str = ""
+
+
+NODES: Final[Mapping[Gpu, tuple[Node, ...]]] = {
+    Gpu.NONE: (),
+    Gpu.NVIDIA: (Node("nvidia-0", "nvidia=2"), Node("nvidia-arm-0", "nvidia", "arm64")),
+    Gpu.AMD: (Node("amd-0", "amd"),),
+    Gpu.INTEL: (Node("intel-0", "intel"), Node("intel-xe-0", "intel-xe=2")),
+    Gpu.MIXED: (
+        Node("nvidia-0", "nvidia=2"),
+        Node("amd-0", "amd"),
+        Node("intel-0", "intel,intel-xe"),
+        # Hardware that cannot be used, for two reasons.
+        Node("old-0", "nvidia", kubelet="v1.30.0"),
+        Node("amd-arm-0", "amd", "arm64"),
+    ),
+}
+VENDORS: Final[Mapping[Gpu, frozenset[str]]] = {
+    Gpu.NONE: frozenset(),
+    Gpu.NVIDIA: frozenset({"nvidia"}),
+    Gpu.AMD: frozenset({"amd"}),
+    Gpu.INTEL: frozenset({"intel"}),
+    Gpu.MIXED: frozenset({"nvidia", "amd", "intel"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What was asked for.
+
+    Attributes:
+        modules: names as the catalog has them, aliases too, or `all`.
+        plain_nodes: how many nodes without GPUs.
+    """
+
+    gpu: Gpu = Gpu.NONE
+    modules: tuple[str, ...] = ()
+    plain_nodes: int = 1
+
+    @property
+    def vendors(self) -> frozenset[str]:
+        """Whose GPUs have to be Ready in the end."""
+        return VENDORS[self.gpu]
+
+    def add_nodes(self, cluster: DevCluster) -> None:
+        """Before anything else: what they hide is discovered later."""
+        version = BY_NAME["kube-apiserver"].version
+        for number in range(self.plain_nodes):
+            cluster.add_node(f"node-{number}", kubelet_version=version)
+        for node in NODES[self.gpu]:
+            cluster.add_node(
+                node.name,
+                annotations={f"{DIRECTIONS}/hardware": node.hardware},
+                architecture=node.architecture,
+                kubelet_version=node.kubelet or version,
+            )
+
+    def activate(self, cluster: DevCluster) -> frozenset[str]:
+        """Switch the modules on as a user would; returns their names in the catalog.
+
+        Raises:
+            DevClusterError: the catalog has no such module, or Git alone decides about it.
+        """
+        catalog = json.loads(cluster.rest.get(CATALOG)["data"]["modules.json"])["modules"]
+        modules = chosen(self.modules, catalog)
+        cluster.apply([activation(module) for module in modules])
+        return frozenset(modules)
+
+
+def chosen(names: Iterable[str], catalog: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The modules that these names mean, in the order of the catalog.
+
+    Raises:
+        DevClusterError: the catalog has no such module, or Git alone decides about it.
+    """
+    optional = {key: each for key, each in catalog.items() if each.get("activationMode") != "static"}
+    wanted: set[str] = set()
+    for name in names:
+        if name == EVERY:
+            return list(optional)
+        found = [key for key, each in catalog.items() if name in {key, *each.get("aliases", [])}]
+        if not found:
+            raise DevClusterError(f"there is no module {name!r}; there are: {', '.join(optional)}")
+        if found[0] not in optional:
+            raise DevClusterError(f"the module {name!r} is static: it is there anyway")
+        wanted.add(found[0])
+    return [key for key in optional if key in wanted]
+
+
+def activation(module: str) -> dict[str, Any]:
+    """What a user applies to switch a module on."""
+    return {
+        "apiVersion": "appliance.magicstick.dev/v1alpha1",
+        "kind": "ModuleActivation",
+        "metadata": {"name": module, "namespace": NAMESPACE},
+        "spec": {"module": module, "enabled": True},
+    }
