@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 T = TypeVar("T")
+S = TypeVar("S", bound=BaseSettings)
 MAX_PORT: Final = 65535
 OFF: Final = "off"
 SHOWN_CHARACTERS: Final = 80
@@ -390,17 +391,26 @@ class Settings(BaseSettings):
         Raises:
             SettingsError: naming every variable that is wrong, its value, and what is allowed.
         """
-        given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
-        try:
-            return cls(**given)
-        except ValidationError as error:
-            problems = [
-                _sentence(details)
-                for details in error.errors(include_url=False)
-                # It only repeats that the setting from which the default derives is wrong.
-                if details["type"] != "default_factory_not_called"
-            ]
-            raise SettingsError("\n".join(problems)) from None
+        return load(cls, flags)
+
+
+def load(model: type[S], flags: Mapping[str, object]) -> S:
+    """Settings of any program from the environment, with the flags that were given (not None) on top.
+
+    Raises:
+        SettingsError: naming every variable that is wrong, its value, and what is allowed.
+    """
+    given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
+    try:
+        return model(**given)
+    except ValidationError as error:
+        problems = [
+            _sentence(model, details)
+            for details in error.errors(include_url=False)
+            # It only repeats that the setting from which the default derives is wrong.
+            if details["type"] != "default_factory_not_called"
+        ]
+        raise SettingsError("\n".join(problems)) from None
 
 
 class Described(NamedTuple):
@@ -424,13 +434,13 @@ class Described(NamedTuple):
         return "--" + self.name.replace("_", "-")
 
 
-def described() -> tuple[Described, ...]:
-    """All settings, in the order in which they are declared."""
-    return tuple(_described(name) for name in Settings.model_fields)
+def described(model: type[BaseSettings] = Settings) -> tuple[Described, ...]:
+    """All settings of a program, in the order in which they are declared."""
+    return tuple(_described(model, name) for name in model.model_fields)
 
 
-def _described(name: str) -> Described:
-    field = Settings.model_fields[name]
+def _described(model: type[BaseSettings], name: str) -> Described:
+    field = model.model_fields[name]
     extra = cast("Mapping[str, str]", field.json_schema_extra)
     choices = _choices(field.annotation)
     allowed = f"one of {', '.join(choices)}" if choices else extra["allowed"]
@@ -451,12 +461,12 @@ def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _sentence(details: ErrorDetails) -> str:
+def _sentence(model: type[BaseSettings], details: ErrorDetails) -> str:
     """One problem in words: the variable, what it is, what it should be."""
     message = str(details["msg"]).removeprefix("Value error, ")
     if not details["loc"]:
         return message
-    known = _described(str(details["loc"][0]))
+    known = _described(model, str(details["loc"][0]))
     value = str(details["input"])
     shown = value if len(value) <= SHOWN_CHARACTERS else value[:SHOWN_CHARACTERS] + "…"
     where = "".join(f" for {part}" for part in details["loc"][1:2])
