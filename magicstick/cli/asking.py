@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 import structlog
 
+from magicstick import __version__
 from magicstick.cli.cluster import Access
 from magicstick.cli.errors import FAILED, FORBIDDEN, UNREACHABLE, CommandError
 from magicstick.kube.client import Client
@@ -29,7 +30,7 @@ from magicstick.kube.errors import (
 
 T = TypeVar("T")
 
-USER_AGENT: Final = "magicstick-cli"
+USER_AGENT: Final = f"magicstick-cli/{__version__}"
 """Our name in the audit log; the operator's is another."""
 
 
@@ -50,7 +51,9 @@ async def _ask(access: Access, work: Callable[[Client], Awaitable[T]]) -> T:
         config = await ClusterConfig.load(access.kubeconfig, access.context)
     except ConfigError as error:
         raise CommandError(str(error), UNREACHABLE) from None
-    async with Client(config, user_agent=USER_AGENT, field_manager=USER_AGENT, fence=_read_only) as client:
+    async with Client(
+        config, user_agent=USER_AGENT, field_manager="magicstick-cli", fence=_read_only
+    ) as client:
         try:
             return await _unwrapped(work(client))
         except (ApiError, TimeoutError) as error:

@@ -1,6 +1,5 @@
 """What the words of a command line ask for: kinds by any of their names, and objects by name."""
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -66,6 +65,8 @@ def kind_called(word: str) -> Appearance:
     found = known.get(word.lower())
     if found is not None:
         return found
+    import difflib  # noqa: PLC0415 - only who mistypes waits for it
+
     near = difflib.get_close_matches(word.lower(), known, 1)
     guess = f" (did you mean {near[0]!r}?)" if near else ""
     kinds = ", ".join(f"{each.kind.plural} ({each.short_names[0]})" for each in LISTED)

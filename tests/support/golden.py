@@ -1,4 +1,4 @@
-"""Golden files: what a builder makes, as YAML that people can read and review.
+"""Golden files: what a builder makes, as YAML that people can read and review, and what people are shown.
 
 `GOLDEN_UPDATE=1` writes them anew instead of comparing.
 """
@@ -19,6 +19,15 @@ def check(name: str, made: Any) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump(made, sort_keys=False))
     assert made == yaml.safe_load(path.read_text())
+
+
+def check_text(name: str, written: str) -> None:
+    """Compare what was written for people with the golden file `name`.txt."""
+    path = FOLDER / f"{name}.txt"
+    if os.environ.get("GOLDEN_UPDATE"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(written)
+    assert written == path.read_text()
 
 
 def load(folder: str) -> dict[str, Any]:

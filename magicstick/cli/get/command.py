@@ -91,9 +91,10 @@ def get(
 async def look(client: "Client", query: Query, access: Access) -> None:
     """Read, show, and go on where it was asked for. CommandError for what could not be had."""
     from magicstick.cli.get.reading import read  # noqa: PLC0415 - takes long to import
-    from magicstick.cli.get.showing import Show  # noqa: PLC0415 - see above
 
     found = await read(client, query, access)
+    from magicstick.cli.get.showing import Show  # noqa: PLC0415 - no question waits for it
+
     show = Show(query)
     if query.watch:
         await _go_on(client, query, found, show)
