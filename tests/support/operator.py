@@ -25,6 +25,8 @@ from structlog.testing import capture_logs
 from magicstick.kube.config import ClusterConfig
 from magicstick.kube.informer import Tuning
 from magicstick.manager import USER_AGENT, Manager
+from magicstick.models.ports import Seams
+from magicstick.runtime.clock import SleepingClock
 from magicstick.runtime.settings import Settings
 from tests.support.faultproxy import FaultProxy
 from tests.support.world import World
@@ -100,8 +102,10 @@ async def operator(
     *,
     token: str | None = None,
     tuning: Tuning | None = None,
+    clock: SleepingClock | None = None,
     user_agent: str = USER_AGENT,
     wait: bool = True,
+    seams: Seams | None = None,
     **settings: object,
 ) -> AsyncIterator[RunningOperator]:
     """Run the operator in this corner until the block ends.
@@ -110,8 +114,10 @@ async def operator(
         world: where.
         token: of whom; the administrator's by default.
         tuning: of its informers.
+        clock: of its controllers; the system's by default.
         user_agent: to tell several apart in the audit log.
         wait: enter the block once its caches have synced, not before.
+        seams: what is played of the parts that models ask; nothing by default.
         settings: as flags of the command would give them; see CALM for the defaults.
     """
     flags = {name.lower(): value for name, value in world.environment.items()}
@@ -119,7 +125,11 @@ async def operator(
         config = ClusterConfig.plain(proxy.url, token=token or world.cluster.admin_token)
         with recorded_logs() as logs:
             manager = Manager(
-                Settings.load(**{**CALM, **flags, **settings}), config, user_agent=user_agent, tuning=tuning
+                Settings.load(**{**CALM, **flags, **settings}),
+                config,
+                clock=clock,
+                user_agent=user_agent,
+                tuning=tuning,
             )
             running = RunningOperator(manager, proxy, logs)
             running.start()

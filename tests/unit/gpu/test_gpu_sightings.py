@@ -142,15 +142,13 @@ def test_only_a_look_changes_what_counts_and_tells_so_once() -> None:
 
 def test_what_is_on_its_way() -> None:
     there = Stand("n1")
-    assert there.sightings.motion is Motion.SETTLING
-    there.after(3)
-    assert there.sightings.motion is Motion.NONE
-    there.unlabel()
-    assert there.sightings.motion is Motion.SETTLING
-    there.after(3)
-    assert there.sightings.motion is Motion.HOLDING
-    there.after(57)
-    assert there.sightings.motion is Motion.NONE
+    seen = [there.sightings.motion]
+    for seconds in (3, 0, 3, 57):
+        if seconds == 0:
+            there.unlabel()
+        there.after(seconds)
+        seen.append(there.sightings.motion)
+    assert seen == [Motion.SETTLING, Motion.NONE, Motion.SETTLING, Motion.HOLDING, Motion.NONE]
 
 
 def test_nodes_without_the_label_leave_no_trace() -> None:
