@@ -3,8 +3,13 @@
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from hack.devcluster import CONTROL_PLANE, FULL, AuditUnavailableError, DevCluster
+
+# How long an example takes says nothing of whether the code is right, and much of what else runs beside it.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
