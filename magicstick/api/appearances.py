@@ -43,6 +43,8 @@ class Appearance:
     kind: Kind
     short_names: tuple[str, ...]
     columns: tuple[Column, ...]
+    spoken: tuple[str, ...] = ()
+    """What people call it: words of our own command line, which no definition has."""
 
     @property
     def singular(self) -> str:
@@ -72,6 +74,7 @@ MODULE_ACTIVATION: Final = Appearance(
         AGE,
         *READINESS,
     ),
+    ("module", "modules"),
 )
 APP_INSTANCE: Final = Appearance(
     kinds.APP_INSTANCE,
@@ -85,6 +88,7 @@ APP_INSTANCE: Final = Appearance(
         AGE,
         *READINESS,
     ),
+    ("instance", "instances"),
 )
 MODEL_ACTIVATION: Final = Appearance(
     kinds.MODEL_ACTIVATION,
@@ -99,6 +103,7 @@ MODEL_ACTIVATION: Final = Appearance(
         AGE,
         *READINESS,
     ),
+    ("model", "models"),
 )
 HOST_OPERATION: Final = Appearance(
     kinds.HOST_OPERATION,
@@ -109,6 +114,7 @@ HOST_OPERATION: Final = Appearance(
         PHASE,
         Column("Message", "string", ".status.message", priority=1),
     ),
+    ("operation", "operations"),
 )
 
 APPEARANCES: Final = (APPLIANCE, MODULE_ACTIVATION, APP_INSTANCE, MODEL_ACTIVATION, HOST_OPERATION)

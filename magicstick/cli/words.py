@@ -49,6 +49,7 @@ def names_of(appearance: Appearance) -> Iterator[str]:
     if appearance.singular != kind.plural:
         yield appearance.singular
     yield from (name for name in appearance.short_names if name != appearance.singular)
+    yield from appearance.spoken
     if kind.group:
         for name in (kind.plural, appearance.singular):
             yield f"{name}.{kind.group}"
@@ -56,7 +57,7 @@ def names_of(appearance: Appearance) -> Iterator[str]:
 
 
 def kind_called(word: str) -> Appearance:
-    """The kind of this name: plural, singular, short or full, in any case.
+    """The kind of this name: plural, singular, short, spoken or full, in any case.
 
     Raises:
         CommandError: no kind is called so; the message lists those there are.
@@ -67,9 +68,9 @@ def kind_called(word: str) -> Appearance:
         return found
     import difflib  # noqa: PLC0415 - only who mistypes waits for it
 
-    near = difflib.get_close_matches(word.lower(), known, 1)
+    near = difflib.get_close_matches(word.lower(), known, 1, cutoff=0.7)
     guess = f" (did you mean {near[0]!r}?)" if near else ""
-    kinds = ", ".join(f"{each.kind.plural} ({each.short_names[0]})" for each in LISTED)
+    kinds = ", ".join((each.spoken or (each.kind.plural,))[-1] for each in LISTED)
     raise CommandError(f"there is no kind {word!r}{guess}; kinds are {kinds}", MISUSED)
 
 

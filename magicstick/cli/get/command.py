@@ -19,11 +19,11 @@ EPILOG: Final = """Examples:
 
 magicstick get
 
-magicstick get msmod --sort-by phase
+magicstick get modules --sort-by phase
 
-magicstick get moduleactivation/litellm -o yaml
+magicstick get module/litellm -o yaml
 
-magicstick get msmodel,hardware --watch
+magicstick get models,hardware --watch
 
 magicstick get -A -l app.kubernetes.io/managed-by=magicstick-operator -o name
 

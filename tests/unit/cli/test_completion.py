@@ -43,6 +43,20 @@ def modules(server: ScriptedServer) -> None:
     ("line", "expected"),
     [
         ("get msm", ["msmod", "msmodel"]),
+        (
+            "get mod",
+            [
+                "moduleactivations",
+                "moduleactivation",
+                "module",
+                "modules",
+                "modelactivations",
+                "modelactivation",
+                "model",
+                "models",
+            ],
+        ),
+        ("get module/", ["module/gpu", "module/litellm"]),
         ("get moduleactivations.a", ["moduleactivations.appliance.magicstick.dev"]),
         ("get msmod,hard", ["msmod,hardware"]),
         ("get msmod/", ["msmod/gpu", "msmod/litellm"]),

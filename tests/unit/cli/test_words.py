@@ -38,6 +38,8 @@ def test_no_word_and_the_category_ask_for_everything(words: tuple[str, ...]) -> 
     ("words", "expected"),
     [
         (("msmod",), [(MODULE_ACTIVATION, ())]),
+        (("modules",), [(MODULE_ACTIVATION, ())]),
+        (("Module/a", "model/b"), [(MODULE_ACTIVATION, ("a",)), (MODEL_ACTIVATION, ("b",))]),
         (("msmod", "a", "b", "a"), [(MODULE_ACTIVATION, ("a", "b"))]),
         (("msmod,msmodel",), [(MODULE_ACTIVATION, ()), (MODEL_ACTIVATION, ())]),
         (("msmod,moduleactivations",), [(MODULE_ACTIVATION, ())]),
@@ -57,7 +59,10 @@ def test_the_forms_of_kubectl_are_understood(words: tuple[str, ...], expected: A
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("pods",), "there is no kind 'pods'; kinds are appliances (msapp), hardware (hw)"),
+        (
+            ("pods",),
+            "there is no kind 'pods'; kinds are appliances, hardware, modules, instances, models, operations",
+        ),
         (("moduleactivatoin",), "did you mean 'moduleactivation'?"),
         (("msmod,",), "there is no kind ''"),
         (("msmod,msmodel", "a"), "names need one kind"),
