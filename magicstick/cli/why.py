@@ -100,6 +100,20 @@ def _question(words: Iterable[str]) -> "Question":
 async def _explain(
     client: "Client", asked: "Question", flags: dict[str, str], access: Access, *, every: bool
 ) -> "Answer":
+    try:
+        return await _answer(client, asked, flags, access, every=every)
+    except BaseExceptionGroup as group:
+        from magicstick.runtime.settings import SettingsError  # noqa: PLC0415 - takes long to import
+
+        wrong = group.subgroup(SettingsError)
+        if wrong is None:
+            raise
+        raise CommandError(str(wrong.exceptions[0]), MISUSED) from None
+
+
+async def _answer(
+    client: "Client", asked: "Question", flags: dict[str, str], access: Access, *, every: bool
+) -> "Answer":
     from magicstick.why.opening import opened  # noqa: PLC0415 - the Kubernetes layer, not for other commands
 
     async with opened(client, flags, timeout_s=access.timeout_s) as sight:

@@ -102,9 +102,7 @@ def explain_activation(subject: Subject, sight: Sight) -> Explanation:
     return unhealthy(*decided.causes, refused) if before_flux else unhealthy(refused)
 
 
-def _decided(
-    subject: Subject, o: ModuleObservation, status: Mapping[str, object], sight: Sight
-) -> Explanation:
+def _decided(subject: Subject, o: ModuleObservation, status: Status, sight: Sight) -> Explanation:
     """By the status that the decision asks for, and by whether the operator has written it."""
     phase, message = str(status["phase"]), str(status["message"])
     reported = same_meaning(status, o.activation.status)
@@ -155,7 +153,10 @@ def _without_status(subject: Subject, o: ModuleObservation, plan: Plan, sight: S
 
 def _not_ours(subject: Subject, o: ModuleObservation, sight: Sight) -> Cause:
     site, reference = sight.facts.site, o.activation.spec["applianceRef"]
-    other = ObjectKey(str(reference.get("namespace", site.appliance_namespace)), str(reference.get("name")))
+    other = ObjectKey(
+        str(reference.get("namespace", site.appliance_namespace)),
+        str(reference.get("name", site.appliance_name)),
+    )
     ours = ObjectKey(site.appliance_namespace, site.appliance_name)
     patch = subject.patch({"applianceRef": {"name": ours.name, "namespace": ours.namespace}})
     hint = Hint("Have it belong to this Appliance, if it is meant to.", patch)
@@ -181,11 +182,9 @@ def _refused(subject: Subject, o: ModuleObservation, sight: Sight) -> Cause | No
         case ModuleReason.WAITING_FOR_NAMESPACE:
             return replace(cause, because=(Subject(NAMESPACE, site.flux_namespace),))
         case ModuleReason.API_REJECTED:
-            text = "Grant the right, or correct what the message names. This lists the operator's rights."
-            return replace(cause, hint=Hint(text, _rights("--list", sight)))
+            return replace(cause, hint=_rights("Grant the right, or correct what the message names.", sight))
         case ModuleReason.API_UNAVAILABLE:
-            text = "Grant the operator the right to read. This lists the rights that it has."
-            return replace(cause, hint=Hint(text, _rights("--list", sight)))
+            return replace(cause, hint=_rights("Grant the operator the right to read.", sight))
         case _:
             return None
 
@@ -193,10 +192,11 @@ def _refused(subject: Subject, o: ModuleObservation, sight: Sight) -> Cause | No
 # --- commands ------------------------------------------------------------------------------------
 
 
-def _rights(what: str, sight: Sight) -> str:
+def _rights(text: str, sight: Sight) -> Hint:
     site = sight.facts.site
     user = f"--as=system:serviceaccount:{site.appliance_namespace}:{ACCOUNT}"
-    return kubectl("auth", "can-i", what, user, namespace=site.flux_namespace)
+    look = kubectl("auth", "can-i", "--list", user, namespace=site.flux_namespace)
+    return Hint(f"{text} This lists the operator's rights.", look)
 
 
 def _activate(module: str, sight: Sight) -> str:

@@ -1,7 +1,7 @@
 """Opens the same caches as the operator, once: no lease, no writes, one list a kind.
 
 The first request, for the definitions, leaves as soon as a client can be made. What the explanations are
-made of takes longer to import, and is imported while the server answers.
+made of takes longer to import, and is imported in a thread meanwhile, once that request is out.
 """
 
 import asyncio
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 GRACE_S: Final = 2.0
 """How long a server may be unreachable before that is the answer."""
+HEAD_START_S: Final = 0.1
+"""The first request is out by then; imports would only hold it up."""
 DOMAIN: Final = "magicstick.why.seeing"
 """What is imported while the server answers."""
 
@@ -51,9 +53,12 @@ async def opened(
     definitions = caches.add(CUSTOM_RESOURCE_DEFINITION, view=CrdView)
     discovery = Discovery(definitions.store)
     caches.follow(discovery)
+    answered = anyio.Event()
+    caches.subscribe_state(lambda _kind, _state: answered.set())
     async with anyio.create_task_group() as group:
         group.start_soon(caches.run)
-        await asyncio.sleep(0)
+        with anyio.move_on_after(HEAD_START_S):
+            await answered.wait()
         seeing = await asyncio.to_thread(importlib.import_module, DOMAIN)
         watch = seeing.watch(caches, discovery, flags)
         with suppress(NotSyncedError):

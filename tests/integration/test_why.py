@@ -1,7 +1,10 @@
 """`magicstick why` names the true cause of each broken appliance, in the words of the golden files."""
 
+import asyncio
+import json
 import os
 import re
+import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -124,3 +127,32 @@ async def test_kinds_that_are_not_installed_are_named_with_what_installs_them() 
 
 def namespace(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+async def test_the_command_answers_in_text_and_data_with_exit_codes_that_tell(
+    control_plane: DevCluster,
+) -> None:
+    async with corner(control_plane) as world:
+        await world.activate("alpha", enabled=False)
+        await world.activate("beta")
+        code, text = await command(world, "module/beta")
+        assert code == 1
+        assert "Root cause: ModuleActivation/alpha is switched off (spec.enabled is false)\n" in text
+        assert "\x1b" not in text
+        code, text = await command(world, "module/beta", "-o", "json")
+        (root,) = json.loads(text)["rootCauses"]
+        assert (code, root["subject"]["name"], root["command"].split()[0]) == (1, "alpha", "kubectl")
+        code, text = await command(world, "alpha", "-o", "json")
+        assert (code, json.loads(text)["healthy"]) == (0, True)
+
+
+async def command(world: World, *words: str) -> tuple[int, str]:
+    """Exit code and output of the command in this corner."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "magicstick", "why", *words),
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, **world.environment, "KUBECONFIG": str(world.cluster.kubeconfig)},
+    )
+    output, _ = await process.communicate()
+    return process.returncode or 0, output.decode()
