@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from magicstick.appliance.entries import (
+    ENTRY_LIMIT,
     Fields,
     HardwareEntry,
     InstanceEntry,
@@ -21,6 +24,12 @@ LISTED_NAMES: Final = 5
 """How many names a message lists before it only counts."""
 
 DEGRADED: Final = "Degraded"
+
+FEWEST: Final = ENTRY_LIMIT // 8
+"""How many entries of one map there is always room for."""
+
+SIZE_LIMIT: Final = 900_000
+"""Bytes of all maps as JSON. The store takes 1.5 MiB, and which fields are ours takes room as well."""
 
 Entry = ModuleEntry | InstanceEntry | ModelEntry | HardwareEntry
 
@@ -55,17 +64,26 @@ class Entries:
 
     @property
     def fields(self) -> Fields:
-        """The maps of the status; those without an entry are left out.
+        """The maps of the status, with as many entries as fit into the store."""
+        limits = (ENTRY_LIMIT // divisor for divisor in (1, 2, 4, 8))
+        return next(fitting for limit in limits if _fits(fitting := self._maps(limit)) or limit == FEWEST)
+
+    def _maps(self, limit: int) -> Fields:
+        """With so many entries each; a map without an entry is left out.
 
         The server takes an apply of an empty map, where ours had entries before, for one of null.
         """
         maps: dict[str, Mapping[str, Any]] = {
-            "modules": {each.module: each.fields() for each in bounded(self.modules)},
-            "instances": by_application(bounded(self.instances)),
-            "models": {each.name: each.fields() for each in bounded(self.models)},
+            "modules": {each.module: each.fields() for each in bounded(self.modules, limit)},
+            "instances": by_application(bounded(self.instances, limit)),
+            "models": {each.name: each.fields() for each in bounded(self.models, limit)},
             "hardwareOperators": {each.module: each.fields() for each in self.hardware},
         }
         return {name: entries for name, entries in maps.items() if entries}
+
+
+def _fits(maps: Fields) -> bool:
+    return len(msgspec.json.encode(maps)) <= SIZE_LIMIT
 
 
 def appliance_status(

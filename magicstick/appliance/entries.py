@@ -12,7 +12,7 @@ from magicstick.api.names import label_value
 from magicstick.runtime.conditions import cut
 
 ENTRY_LIMIT: Final = 1000
-"""Most entries of one map: with cut messages, a whole status stays far below the store's 1.5 MiB."""
+"""Most entries of one map; fewer where all maps together would not fit into the store."""
 
 ENTRY_MESSAGE_LIMIT: Final = 256
 

@@ -1,6 +1,7 @@
 """One phase and one status over everything (spec: magicstick-api §2.2)."""
 
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -172,6 +173,23 @@ def test_of_very_many_entries_those_that_need_attention_are_listed() -> None:
     made = status(Entries(modules=entries))
     assert len(made["modules"]) == ENTRY_LIMIT
     assert "zzz" in made["modules"]
+
+
+def test_a_status_of_very_much_of_everything_fits_into_the_store() -> None:
+    name, text = "n" * 56, "x" * 5000
+    entries = Entries(
+        modules=[ModuleEntry(f"{name}{number}", "Ready", name, message=text) for number in range(2000)],
+        instances=[
+            InstanceEntry("hermes", f"{name}{number}", "Ready", name, name, name, name, name, name, text)
+            for number in range(2000)
+        ],
+        models=[ModelEntry(f"{name}{number}", "Ready", text, {"engine": name}) for number in range(1999)]
+        + [ModelEntry("broken", "Degraded")],
+    )
+    made = status(entries)
+    assert len(json.dumps(made)) < 1_000_000
+    assert len(made["modules"]) == len(made["models"]) == ENTRY_LIMIT // 4
+    assert "broken" in made["models"]
 
 
 @given(st.lists(st.sampled_from(["Ready", "Degraded"])), st.integers(0, 10))
