@@ -21,6 +21,7 @@ apiVersion: v1
 kind: ConfigMap
 metadata:
   name: litellm-told
+  namespace: ai
 data:
   storage: ${AI_APPLIANCE_LITELLM_POSTGRES_STORAGE:=1Gi}
 """
