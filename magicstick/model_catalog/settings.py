@@ -1,4 +1,4 @@
-"""The settings of the model catalog (spec: models §16); what it has in common with the operator is the same."""
+"""The settings of the model catalog (spec: models §16); what the operator has as well is the same here."""
 
 from copy import copy
 from pathlib import Path
@@ -37,7 +37,7 @@ ApiUrl = Annotated[
 ]
 
 
-def same(name: str) -> Any:  # noqa: ANN401 - the type of the field that is repeated
+def same(name: str) -> Any:
     """A field that the operator has as well, with its default and its documentation."""
     return copy(Settings.model_fields[name])
 
