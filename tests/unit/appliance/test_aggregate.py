@@ -188,7 +188,7 @@ def test_a_status_of_very_much_of_everything_fits_into_the_store() -> None:
     )
     made = status(entries)
     assert len(json.dumps(made)) < 1_000_000
-    assert len(made["modules"]) == len(made["models"]) == ENTRY_LIMIT // 4
+    assert len(made["modules"]) == len(made["models"]) == ENTRY_LIMIT // 2
     assert "broken" in made["models"]
 
 
