@@ -70,13 +70,13 @@ def ask(access: Access, work: Callable[["Client"], Awaitable[T]]) -> T:
         CommandError: the cluster cannot be asked, or answered with an error that `work` let pass; one line
             with a hint, and code UNREACHABLE or FORBIDDEN where it is one of these.
     """
-    with _quick_imports():
+    with quick_imports():
         from magicstick.cli import asking  # noqa: PLC0415 - takes long to import
     return asking.run(access, work)
 
 
 @contextmanager
-def _quick_imports() -> Iterator[None]:
+def quick_imports() -> Iterator[None]:
     """Import within the block what takes long, without what a short command does not need.
 
     structlog imports rich for tracebacks that no command prints, which is a sixth of the start; it does

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from magicstick.cli.cluster import TIMEOUT_S, Access, Context, Kubeconfig, Timeout, ask
+from magicstick.cli.cluster import TIMEOUT_S, Access, Context, Kubeconfig, Timeout, ask, quick_imports
 from magicstick.cli.errors import MISUSED, CommandError
 
 if TYPE_CHECKING:
@@ -114,7 +114,8 @@ async def _explain(
 async def _answer(
     client: "Client", asked: "Question", flags: dict[str, str], access: Access, *, every: bool
 ) -> "Answer":
-    from magicstick.why.opening import opened  # noqa: PLC0415 - the Kubernetes layer, not for other commands
+    with quick_imports():
+        from magicstick.why.opening import opened  # noqa: PLC0415 - the Kubernetes layer, for this alone
 
     async with opened(client, flags, timeout_s=access.timeout_s) as sight:
         # Imported while the server answered.

@@ -9,7 +9,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from magicstick.api.kinds import MODULE_ACTIVATION
-from magicstick.cli.cluster import Access, _quick_imports, ask
+from magicstick.cli.cluster import Access, quick_imports, ask
 from magicstick.cli.errors import CommandError
 from magicstick.kube.client import Client
 from magicstick.kube.errors import Conflict, FenceClosed
@@ -98,6 +98,6 @@ async def test_logs_are_silent_meanwhile_and_as_before_afterwards(
 def test_a_module_that_was_imported_before_stays_importable() -> None:
     import rich
 
-    with _quick_imports():
+    with quick_imports():
         assert sys.modules["rich"] is rich
     assert sys.modules["rich"] is rich

@@ -24,7 +24,7 @@ import os, sys
 from magicstick.cli import cluster, main
 
 def stop(access, work):
-    with cluster._quick_imports():
+    with cluster.quick_imports():
         from magicstick.cli import asking
     from magicstick.kube.transport import Transport
     async def send(self, request):

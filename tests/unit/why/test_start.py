@@ -27,7 +27,7 @@ import json, os, sys
 from magicstick.cli import cluster, main
 
 def stop(access, work):
-    with cluster._quick_imports():
+    with cluster.quick_imports():
         from magicstick.cli import asking
     from magicstick.kube.transport import Transport
     def lines(self, path, query, idle_timeout_s):
