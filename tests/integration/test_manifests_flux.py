@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hack.devcluster import FULL, DevCluster
+from hack.devcluster import WITH_ACTORS, DevCluster
 from hack.devcluster.rest import ApiError, Object
 from hack.devcluster.waiting import wait_until
 from tests.support.manifests import MANIFESTS, objects
@@ -23,9 +23,13 @@ REQUESTED_AT = "reconcile.fluxcd.io/requestedAt"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[DevCluster]:
-    """A cluster of our own with Flux, its source, and the static graph; the settings are not there."""
-    with DevCluster.start(FULL) as cluster:
-        cluster.apply(cluster.crd_files("flux"))
+    """A cluster of our own with Flux, its source, and the static graph; the settings are not there.
+
+    The gateway's kinds are: by default its release leaves them to the cluster. Releases are played.
+    """
+    with DevCluster.start(WITH_ACTORS) as cluster:
+        for group in ("flux", "helm", "gateway", "envoy"):
+            cluster.apply(cluster.crd_files(group))
         cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLUX}})
         cluster.apply(
             {
@@ -35,6 +39,7 @@ def cluster() -> Iterator[DevCluster]:
                 "spec": {"interval": "1m0s", "url": "https://example.com/magicstick.git"},
             }
         )
+        cluster.add_node("node-0")
         cluster.kubectl("apply", "--server-side", "-k", str(MANIFESTS / "flux"))
         yield cluster
 
