@@ -9,7 +9,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from magicstick.api.kinds import MODULE_ACTIVATION
-from magicstick.cli.cluster import Access, quick_imports, ask
+from magicstick.cli.cluster import Access, ask, quick_imports
 from magicstick.cli.errors import CommandError
 from magicstick.kube.client import Client
 from magicstick.kube.errors import Conflict, FenceClosed
