@@ -39,7 +39,10 @@ def written(content: Document, output: Output, *, one_line: bool = False) -> str
             return json.dumps(content, indent=None if one_line else 4, sort_keys=True, ensure_ascii=False)
         import yaml  # noqa: PLC0415 - nobody else needs it
 
-        text: str = yaml.safe_dump(content, sort_keys=True, allow_unicode=True, default_flow_style=False)
+        quickest = yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper
+        text: str = yaml.dump(
+            content, Dumper=quickest, sort_keys=True, allow_unicode=True, default_flow_style=False
+        )
     return ("---\n" if one_line else "") + text.rstrip("\n")
 
 

@@ -24,7 +24,7 @@ class Show:
 
     def found(self, found: Found) -> None:
         """The first look."""
-        for item in found.items:
+        for item in found.items if self._query.watch else ():
             self._is_news(item)
         if self._query.output.is_table:
             self._screen.show(found.items)
