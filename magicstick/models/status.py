@@ -180,8 +180,11 @@ class Report:
 
 
 def model_status(generation: int, report: Report) -> Status:
-    """The complete status of a ModelActivation, still without transition times."""
-    return {
+    """The complete status of a ModelActivation, still without transition times.
+
+    What is left out is removed, since the whole status is applied at once; nulls need not be written.
+    """
+    status: Status = {
         "observedGeneration": generation,
         "phase": report.phase.value,
         "modelRef": report.model_ref,
@@ -195,6 +198,7 @@ def model_status(generation: int, report: Report) -> Status:
         "message": cut(report.message),
         "conditions": _conditions(generation, report),
     }
+    return {name: value for name, value in status.items() if value is not None}
 
 
 _PUBLISHED: Final[Mapping[State, str]] = {

@@ -130,6 +130,7 @@ async def operator(
                 clock=clock,
                 user_agent=user_agent,
                 tuning=tuning,
+                seams=seams,
             )
             running = RunningOperator(manager, proxy, logs)
             running.start()

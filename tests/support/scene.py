@@ -10,7 +10,7 @@ but what is the operator's to write.
 """
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -50,13 +50,19 @@ async def scene(cluster: DevCluster) -> AsyncIterator[World]:
     assert_honest_writes(world.operator_writes(mark))
 
 
-def assert_honest_writes(writes: list[AuditRecord]) -> None:
-    """Each was checked strictly, accepted unless somebody was faster, and concerned what is ours to write."""
+def assert_honest_writes(
+    writes: list[AuditRecord], more: Collection[tuple[str, str, str]] = frozenset()
+) -> None:
+    """Each was checked strictly, accepted unless somebody was faster, and concerned what is ours to write.
+
+    `more` is what is written in this scene besides `OURS_TO_WRITE`.
+    """
+    allowed = OURS_TO_WRITE.union(more)
     refused = [each for each in writes if not 200 <= each.code < 300 and each.code != CONFLICT]
     assert not refused, told(refused)
     lax = [each for each in writes if each.verb != "delete" and _validation(each) != "Strict"]
     assert not lax, [each.uri for each in lax]
-    foreign = [each for each in writes if (each.group, each.resource, each.subresource) not in OURS_TO_WRITE]
+    foreign = [each for each in writes if (each.group, each.resource, each.subresource) not in allowed]
     assert not foreign, told(foreign)
 
 
