@@ -308,7 +308,7 @@ def test_the_requested_cache_type_can_be_told_of_any_local_model(local: object, 
         (["--tensor-parallel-size=two"], None),
         (["--tensor-parallel-size=0"], None),
         (["--tensor-parallel-size"], None),
-        (["--tensor-parallel-size=２"], None),
+        (["--tensor-parallel-size=\uff12"], None),
     ],
 )
 def test_the_gpus_that_arguments_spread_over(args: list[str], gpus: int | None) -> None:

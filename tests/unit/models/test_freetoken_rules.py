@@ -1,6 +1,6 @@
 """Models of FreeToken: which node, which models, how much of what (spec: models §13)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -37,7 +37,7 @@ def gpu_node(
     name: str = "node-1",
     *,
     labels: Mapping[str, str | None] | None = None,
-    cards: list[Mapping[str, Any]] | None = None,
+    cards: Sequence[Mapping[str, Any]] | None = None,
     gpus: str = "2",
     allocatable: Mapping[str, str] | None = None,
 ) -> NodeFacts:
@@ -131,7 +131,11 @@ def test_of_several_eligible_nodes_one_must_be_named() -> None:
         ({**MODEL, "url": "hf://example/model"}, "url", "catalog lists for FreeToken"),
         ({**MODEL, "url": f"hf://{'x' * 257}"}, "url", "at most 256"),
         ({**MODEL, "url": "ollama://x"}, "url", "must be hf://"),
-        ({**MODEL, "url": VISION, "freetoken": {**SETTINGS, "gpuCount": 2}}, "freetoken.gpuCount", "must be 1"),
+        (
+            {**MODEL, "url": VISION, "freetoken": {**SETTINGS, "gpuCount": 2}},
+            "freetoken.gpuCount",
+            "must be 1",
+        ),
         ({**MODEL, "freetoken": {"systemMemoryMi": 1000}}, "freetoken.gpuMemoryMi", "is required"),
         ({**MODEL, "freetoken": {"gpuMemoryMi": 1000}}, "freetoken.systemMemoryMi", "is required"),
         (freetoken(gpuCount=3), "freetoken.gpuCount", "at most 2"),

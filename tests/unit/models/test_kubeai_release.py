@@ -14,7 +14,9 @@ from tests.support.resolution import release_object, store_object
 PROFILE = {"requests": {"cpu": "1"}}
 READY = {
     "observedGeneration": 1,
-    "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1, "reason": "UpgradeSucceeded"}],
+    "conditions": [
+        {"type": "Ready", "status": "True", "observedGeneration": 1, "reason": "UpgradeSucceeded"}
+    ],
 }
 ROLLED_OUT = {
     "observedGeneration": 3,
@@ -84,7 +86,9 @@ def test_a_store_that_holds_something_else_holds_no_profiles(text: str) -> None:
 
 
 def test_a_store_keeps_what_is_a_profile() -> None:
-    assert stored_profiles(store_object(text='{"resourceProfiles": {"a": {"x": 1}, "b": 3}}')) == {"a": {"x": 1}}
+    assert stored_profiles(store_object(text='{"resourceProfiles": {"a": {"x": 1}, "b": 3}}')) == {
+        "a": {"x": 1}
+    }
     assert stored_profiles(None) is None
 
 
@@ -92,8 +96,12 @@ def test_kubeai_runs_with_its_configuration_once_flux_and_the_rollout_are_done()
     assert running(release(), deployment(), config()) == Running({"p": PROFILE})
 
 
-PROGRESSING = {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "Progressing", "message": "upgrade"}]}
-FAILED = {"conditions": [{"type": "Ready", "status": "False", "reason": "UpgradeFailed", "message": "no space"}]}
+PROGRESSING = {
+    "conditions": [{"type": "Ready", "status": "Unknown", "reason": "Progressing", "message": "upgrade"}]
+}
+FAILED = {
+    "conditions": [{"type": "Ready", "status": "False", "reason": "UpgradeFailed", "message": "no space"}]
+}
 
 
 @pytest.mark.req("MS-155")
@@ -123,7 +131,9 @@ def test_until_then_there_is_a_reason(
     assert problem in running(*objects).problem
 
 
-@pytest.mark.parametrize("spec", [{}, {"values": 3, "valuesFrom": {"a": 1}}, {"values": {"resourceProfiles": [1]}}])
+@pytest.mark.parametrize(
+    "spec", [{}, {"values": 3, "valuesFrom": {"a": 1}}, {"values": {"resourceProfiles": [1]}}]
+)
 def test_a_release_of_any_form_is_survived(spec: Mapping[str, Any]) -> None:
     odd = resource({"metadata": {"name": "kubeai"}, "spec": dict(spec)})
     assert KubeAi.of(odd, None) == KubeAi(installed={}, reads_store=False, store=None)

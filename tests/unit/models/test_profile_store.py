@@ -29,6 +29,7 @@ from magicstick.models.profile_store import (
     decide,
 )
 from magicstick.models.release_facts import ReleaseFacts
+from magicstick.models.resolve import resolve
 from magicstick.models.resolved import DerivedProfile
 from magicstick.models.store_document import MAX_CHARACTERS, Claim
 from magicstick.modules.facts import ModuleFacts
@@ -372,16 +373,13 @@ async def test_a_refused_write_is_logged_and_tried_again() -> None:
 
 
 async def test_a_pass_works_out_anew_only_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from magicstick.models import claims
-
     asked_for: list[str] = []
-    real = claims.resolve
 
     def counted(given: Resource, *ground: Any) -> Any:
         asked_for.append(given.metadata.name)
-        return real(given, *ground)
+        return resolve(given, *ground)
 
-    monkeypatch.setattr(claims, "resolve", counted)
+    monkeypatch.setattr("magicstick.models.claims.resolve", counted)
     bench = Bench()
     bench.want(demo("a"), demo("b"))
     await bench.plan()

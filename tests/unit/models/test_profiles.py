@@ -129,7 +129,9 @@ def test_equal_requirements_share_a_profile_and_others_do_not() -> None:
     count=st.integers(1, 10**12),
     suffix=st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "Gi", "e3", "E2", "e-2"]),
 )
-def test_multiplying_a_quantity_is_exact_and_keeps_its_suffix(number: Decimal, count: int, suffix: str) -> None:
+def test_multiplying_a_quantity_is_exact_and_keeps_its_suffix(
+    number: Decimal, count: int, suffix: str
+) -> None:
     product = multiplied(f"{number:f}{suffix}", count)
     assert isinstance(product, str)
     assert product.endswith(suffix)

@@ -45,11 +45,26 @@ RULES: list[tuple[str, Mapping[str, Any], str, str]] = [
         "preset",
         "has none",
     ),
-    ("8 unknown artifact", {"preset": "qwen3827b", "artifact": "int2"}, "artifact", "must be one of awq-int4"),
+    (
+        "8 unknown artifact",
+        {"preset": "qwen3827b", "artifact": "int2"},
+        "artifact",
+        "must be one of awq-int4",
+    ),
     ("8 artifact without a preset", {**CPU, "artifact": "bf16"}, "artifact", "must be left out"),
-    ("10 another profile", {**NVIDIA, "resourceProfile": "mine:1"}, "resourceProfile", "magicstick-nvidia-gpu:1"),
+    (
+        "10 another profile",
+        {**NVIDIA, "resourceProfile": "mine:1"},
+        "resourceProfile",
+        "magicstick-nvidia-gpu:1",
+    ),
     ("11 CPU is no object", {**CPU, "cpuResources": 3}, "cpuResources", "must be an object"),
-    ("11 CPU with an unknown key", {**CPU, "cpuResources": {"cores": 3}}, "cpuResources.cores", "no known field"),
+    (
+        "11 CPU with an unknown key",
+        {**CPU, "cpuResources": {"cores": 3}},
+        "cpuResources.cores",
+        "no known field",
+    ),
     (
         "11 CPU that is true",
         {**CPU, "cpuResources": {"requestMillicores": True}},
@@ -96,7 +111,12 @@ RULES: list[tuple[str, Mapping[str, Any], str, str]] = [
         "must be",
     ),
     ("13 KV type of another engine", {**CPU, "kvCacheType": "q8_0"}, "kvCacheType", "auto or fp8"),
-    ("13 KV type of another engine", {**CPU, **OLLAMA, "kvCacheType": "fp8"}, "kvCacheType", "f16, q8_0 or q4_0"),
+    (
+        "13 KV type of another engine",
+        {**CPU, **OLLAMA, "kvCacheType": "fp8"},
+        "kvCacheType",
+        "f16, q8_0 or q4_0",
+    ),
     ("13 KV type of no engine", {**CPU, "kvCacheType": "int3"}, "kvCacheType", "must be"),
     ("14 offloading that is text", {**NVIDIA, "cpuOffloading": "true"}, "cpuOffloading", "true or false"),
     ("14 offloading on CPU", {**CPU, "cpuOffloading": True}, "cpuOffloading", "only on nvidia-gpu"),
@@ -141,17 +161,29 @@ RULES: list[tuple[str, Mapping[str, Any], str, str]] = [
     ("19 CPU with VRAM in MiB", {**CPU, "vramMi": 4096}, "vramMi", "must be left out on CPU"),
     ("21 Ollama with arguments", {**CPU, **OLLAMA, "args": ["--x"]}, "args", "must be left out for OLlama"),
     ("22 realtime", {"realtime": {"profile": "p", "gpuNode": "n"}}, "realtime", "is not served"),
-    ("fewer replicas than the least", {**CPU, "minReplicas": 3, "maxReplicas": 2}, "maxReplicas", "at least min"),
+    (
+        "fewer replicas than the least",
+        {**CPU, "minReplicas": 3, "maxReplicas": 2},
+        "maxReplicas",
+        "at least min",
+    ),
     ("more than one by default", {**CPU, "minReplicas": 2}, "maxReplicas", "at least minReplicas"),
     ("no replica at all", {**CPU, "minReplicas": 0, "maxReplicas": 0}, "maxReplicas", "at least 1"),
     ("too many GPUs", {**NVIDIA, "args": ["-tp", "2"]}, "args", "at most 1 GPUs"),
     ("an environment that no container takes", {**CPU, "env": {"A=B": "c"}}, "env", "hold no '='"),
-    ("a KV cache below the least", {**CPU, "kvCacheMemoryBytes": 1}, "kvCacheMemoryBytes", "at least 67108864"),
+    (
+        "a KV cache below the least",
+        {**CPU, "kvCacheMemoryBytes": 1},
+        "kvCacheMemoryBytes",
+        "at least 67108864",
+    ),
 ]
 
 
 @pytest.mark.req("MS-354")
-@pytest.mark.parametrize(("local", "field", "problem"), [rule[1:] for rule in RULES], ids=[r[0] for r in RULES])
+@pytest.mark.parametrize(
+    ("local", "field", "problem"), [rule[1:] for rule in RULES], ids=[r[0] for r in RULES]
+)
 def test_a_model_that_breaks_a_rule_is_refused_with_its_field(
     local: Mapping[str, Any], field: str, problem: str
 ) -> None:
@@ -202,7 +234,11 @@ def test_a_rule_is_not_broken_by_what_is_allowed() -> None:
 
 @pytest.mark.parametrize(
     ("spec", "field"),
-    [({"type": "remote"}, "spec.type"), ({"type": ["local"]}, "spec.type"), ({"type": 3, "local": 4}, "spec.type")],
+    [
+        ({"type": "remote"}, "spec.type"),
+        ({"type": ["local"]}, "spec.type"),
+        ({"type": 3, "local": 4}, "spec.type"),
+    ],
 )
 def test_an_unknown_type_is_told_before_anything_else(spec: Mapping[str, Any], field: str) -> None:
     refusal = resolve(activation(spec=spec), CATALOGS, Hardware())

@@ -163,7 +163,13 @@ def test_rule_9_an_older_preset_is_for_nvidia_alone(target: str) -> None:
 
 def test_a_models_own_words_replace_those_of_its_preset_whole() -> None:
     preset = {"preset": "qwen3827b", "computeTarget": "nvidia-gpu"}
-    own = {"args": ["--mine"], "contextWindow": 4096, "maxNumSeqs": 3, "maxOutputTokens": 7, "features": ["X"]}
+    own = {
+        "args": ["--mine"],
+        "contextWindow": 4096,
+        "maxNumSeqs": 3,
+        "maxOutputTokens": 7,
+        "features": ["X"],
+    }
     model = resolved({**preset, **own})
     assert model.args == ("--mine", "--max-model-len=4096", "--max-num-seqs=3", "--kv-cache-dtype=auto")
     assert (model.features, model.max_output_tokens) == (("X",), 7)
@@ -228,8 +234,18 @@ def test_engines_are_read_in_any_case(spelling: str) -> None:
     [
         ({"gpu.intel.com/xe": "2"}, "magicstick-intel-xe-gpu:1", "gpu.intel.com/xe", 2),
         ({"gpu.intel.com/i915": "1"}, "magicstick-intel-i915-gpu:1", "gpu.intel.com/i915", 1),
-        ({"gpu.intel.com/i915": "4", "gpu.intel.com/xe": "1"}, "magicstick-intel-xe-gpu:1", "gpu.intel.com/xe", 1),
-        ({"gpu.intel.com/xe": "0", "gpu.intel.com/i915": "1"}, "magicstick-intel-i915-gpu:1", "gpu.intel.com/i915", 1),
+        (
+            {"gpu.intel.com/i915": "4", "gpu.intel.com/xe": "1"},
+            "magicstick-intel-xe-gpu:1",
+            "gpu.intel.com/xe",
+            1,
+        ),
+        (
+            {"gpu.intel.com/xe": "0", "gpu.intel.com/i915": "1"},
+            "magicstick-intel-i915-gpu:1",
+            "gpu.intel.com/i915",
+            1,
+        ),
         ({}, "magicstick-intel-i915-gpu:1", None, 0),
     ],
 )

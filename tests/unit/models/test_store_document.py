@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from magicstick.kube.kinds import ObjectKey
 from magicstick.models.kubeai_release import Profiles
-from magicstick.models.resolved import DerivedProfile
+from magicstick.models.resolved import DerivedProfile, Profile
 from magicstick.models.store_document import (
     MAX_CHARACTERS,
     Claim,
@@ -38,11 +38,13 @@ def claim(number: int, *profiles: DerivedProfile, age: int = 0) -> Claim:
     return Claim(ObjectKey("ai-system", f"m{number:05}"), f"2026-01-01T{23 - age:02}:00:00Z", made)
 
 
-def held(*profiles: DerivedProfile) -> dict[str, object]:
+def held(*profiles: DerivedProfile) -> dict[str, Profile]:
     return {each.name: each.content for each in profiles}
 
 
-def document(claims: Iterable[Claim], current: Profiles | None = None, **more: frozenset[str]) -> StoreDocument:
+def document(
+    claims: Iterable[Claim], current: Profiles | None = None, **more: frozenset[str]
+) -> StoreDocument:
     return derive(claims, current or {}, more.get("referenced", NONE), more.get("lately", NONE))
 
 
