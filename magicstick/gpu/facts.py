@@ -38,7 +38,7 @@ from magicstick.modules.wakes import identity_changed
 from magicstick.runtime.clock import Clock
 from magicstick.runtime.reconciler import Edge
 
-__all__ = ["HardwareFacts", "Motion", "NodeView", "ProviderPhase", "ProviderState"]
+__all__ = ["HardwareFacts", "Motion", "NodeView", "ProviderPhase", "ProviderState", "inventory_content"]
 
 INVENTORY_INDEX: Final = "gpu-inventory"
 """Nodes on which the host has written down its own inventory."""

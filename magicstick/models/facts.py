@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from magicstick.api import labels
 from magicstick.api.kinds import MODEL_ACTIVATION
-from magicstick.gpu.facts import NodeView
+from magicstick.gpu.facts import NodeView, inventory_content
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CONFIG_MAP, NODE, POD, Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
@@ -155,7 +155,7 @@ class ModelFacts:
 
 
 def node_changed(old: View | None, new: View | None) -> bool:
-    """Whether a change of a node can mean anything to a model. A heartbeat does not."""
+    """Whether a change of a node can mean anything to a model. A heartbeat does not, nor a fresh time."""
     return _meaning(old) != _meaning(new)
 
 
@@ -171,7 +171,7 @@ def _meaning(node: View | None) -> tuple[object, ...] | None:
     if not isinstance(node, NodeView):
         return None
     metadata = node.metadata
-    return metadata.uid, metadata.labels, metadata.annotations, node.spec, node.status
+    return metadata.uid, metadata.labels, inventory_content(node), node.spec, node.status
 
 
 def _by_own_label(activation: Resource) -> tuple[str, ...]:
