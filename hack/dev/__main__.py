@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.live import Live
 
 from hack.dev.appliance import ROOT, Reader, install, settled
-from hack.dev.choices import Choices, Gpu
+from hack.dev.choices import Choices, Gpu, catalog_of, chosen
 from hack.dev.operator import OperatorProcess
 from hack.dev.view import Picture, headline, now, view
 from hack.devcluster import WITH_ACTORS, DevCluster, DevClusterError
@@ -140,6 +140,8 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DevClusterError(f"{directory} cannot be made: {error.strerror}; see --directory") from None
+    modules = chosen(options.modules, catalog_of(source))  # before time is lost over a wrong name
+    choices = Choices(options.gpu, modules, options.nodes)
     builder = Builder()
     builder.ensure()  # all at once, so that the progress counts every program
     cluster = stack.enter_context(
@@ -148,16 +150,15 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
         )
     )
     stack.enter_context(explained(cluster))
-    choices = Choices(options.gpu, options.modules, options.nodes)
     choices.add_nodes(cluster)
     install(cluster, say, source)
-    modules = choices.activate(cluster)
+    choices.activate(cluster)
     say("starting the operator with its own service account")
     operator = OperatorProcess(cluster, directory)
     stack.callback(operator.stop)
     deadline = time.monotonic() + options.deadline if options.once else None
     follower = Follower(
-        Reader(cluster), operator, console, lambda picture: settled(picture, modules, choices.vendors)
+        Reader(cluster), operator, console, lambda picture: settled(picture, choices.modules, choices.vendors)
     )
     if not follower.until_ready(deadline):
         return 1

@@ -4,14 +4,17 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final
+
+import yaml
 
 from hack.dev.appliance import NAMESPACE
 from hack.devcluster import DevCluster, DevClusterError
 from hack.devcluster.actors.following import DIRECTIONS
 from hack.devcluster.programs import BY_NAME
 
-CATALOG: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps/magicstick-module-catalog"
+CATALOG: Final = Path("manifests/catalogs/module-catalog.yaml")
 EVERY: Final = "all"
 
 
@@ -68,12 +71,12 @@ class Choices:
     """What was asked for.
 
     Attributes:
-        modules: names as the catalog has them, aliases too, or `all`.
+        modules: to switch on, as the catalog names them.
         plain_nodes: how many nodes without GPUs.
     """
 
     gpu: Gpu = Gpu.NONE
-    modules: tuple[str, ...] = ()
+    modules: frozenset[str] = frozenset()
     plain_nodes: int = 1
 
     @property
@@ -94,20 +97,28 @@ class Choices:
                 kubelet_version=node.kubelet or version,
             )
 
-    def activate(self, cluster: DevCluster) -> frozenset[str]:
-        """Switch the modules on as a user would; returns their names in the catalog.
-
-        Raises:
-            DevClusterError: the catalog has no such module, or Git alone decides about it.
-        """
-        catalog = json.loads(cluster.rest.get(CATALOG)["data"]["modules.json"])["modules"]
-        modules = chosen(self.modules, catalog)
-        cluster.apply([activation(module) for module in modules])
-        return frozenset(modules)
+    def activate(self, cluster: DevCluster) -> None:
+        """Switch the modules on as a user would."""
+        cluster.apply([activation(module) for module in sorted(self.modules)])
 
 
-def chosen(names: Iterable[str], catalog: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The modules that these names mean, in the order of the catalog.
+def catalog_of(source: Path) -> Mapping[str, Mapping[str, Any]]:
+    """The modules of the catalog that a tree of manifests ships.
+
+    Raises:
+        DevClusterError: there is none, or it cannot be read.
+    """
+    file = source / CATALOG
+    try:
+        shipped = yaml.safe_load(file.read_text())
+        modules: Mapping[str, Mapping[str, Any]] = json.loads(shipped["data"]["modules.json"])["modules"]
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
+        raise DevClusterError(f"{file} holds no catalog of modules: {error!r}") from error
+    return modules
+
+
+def chosen(names: Iterable[str], catalog: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """The modules that these names mean: keys of the catalog, aliases, or `all`.
 
     Raises:
         DevClusterError: the catalog has no such module, or Git alone decides about it.
@@ -116,14 +127,14 @@ def chosen(names: Iterable[str], catalog: Mapping[str, Mapping[str, Any]]) -> li
     wanted: set[str] = set()
     for name in names:
         if name == EVERY:
-            return list(optional)
+            return frozenset(optional)
         found = [key for key, each in catalog.items() if name in {key, *each.get("aliases", [])}]
         if not found:
             raise DevClusterError(f"there is no module {name!r}; there are: {', '.join(optional)}")
         if found[0] not in optional:
             raise DevClusterError(f"the module {name!r} is static: it is there anyway")
         wanted.add(found[0])
-    return [key for key in optional if key in wanted]
+    return frozenset(wanted)
 
 
 def activation(module: str) -> dict[str, Any]:

@@ -145,6 +145,7 @@ def assert_only_survivors_are_left(stand: Stand) -> None:
     assert gone == []
 
 
+@pytest.mark.req("MS-015", "MS-110", "MS-116")
 def test_all_modules_come_together_and_go_again(stand: Stand) -> None:
     for module in OPTIONAL:
         stand.activate(module, enabled=True)

@@ -130,6 +130,41 @@ def test_once_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
     assert command.said.index("litellm: Ready") < command.said.index("model-catalog: Ready")
 
 
+@pytest.mark.req("MS-104", "MS-105", "MS-106", "MS-107")
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_gpus_are_discovered_and_served_and_modules_switched_on(tmp_path: Path) -> None:
+    with running(
+        tmp_path / "dev", "--once", "--gpu", "mixed", "--modules", "openclawOperator,kubeai"
+    ) as command:
+        command.until_said("starting the operator")
+        address = command.address()
+        assert command.ends() == 0, command.said
+
+    assert_nothing_left(command, address)
+    for line in (
+        # Two nodes are left out: an old kubelet, and a processor that the vendor does not know.
+        "nvidia GPUs: Ready, 1 of 2 nodes, 2 allocatable",
+        "amd GPUs: Ready, 1 of 2 nodes, 1 allocatable",
+        "intel GPUs: Ready, 1 of 1 nodes, 2 allocatable",
+        "amd-gpu: Ready KustomizationReady",
+        "openclaw-operator: Ready KustomizationReady",
+        "kubeai: Ready KustomizationReady",
+        READY,
+    ):
+        assert line in command.said
+    assert command.said.index("hardware-discovery: Ready") < command.said.index("amd-gpu: Ready")
+
+
+@pytest.mark.req("MS-107")
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_hardware_of_one_vendor_brings_no_other(tmp_path: Path) -> None:
+    with running(tmp_path / "dev", "--once", "--gpu", "amd") as command:
+        assert command.ends() == 0, command.said
+    assert "amd GPUs: Ready, 1 of 1 nodes, 1 allocatable" in command.said
+    for other in ("nvidia", "intel"):
+        assert other not in command.said
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_once_fails_within_its_deadline_and_says_why(tmp_path: Path, tree: Path) -> None:
     file = tree / "manifests" / "modules" / "litellm" / "kustomization.yaml"

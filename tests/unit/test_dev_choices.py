@@ -1,0 +1,156 @@
+"""What `make dev` can be asked for: GPUs and modules; and when it counts as done."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import pytest
+from rich.console import Console
+
+from hack.dev.__main__ import main, parse
+from hack.dev.appliance import ROOT, settled
+from hack.dev.choices import NODES, VENDORS, Gpu, catalog_of, chosen
+from hack.dev.view import Hardware, Picture, Row, of_hardware, view
+from hack.devcluster import DevClusterError
+from hack.devcluster.actors.hardware import CARDS, cards_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CATALOG = catalog_of(ROOT)
+NOTHING: frozenset[str] = frozenset()
+
+
+def appliance(phase: str = "Ready", hardware: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    status = {"observedGeneration": 1, "phase": phase, "hardwareOperators": dict(hardware)}
+    return {"metadata": {"name": "local", "generation": 1}, "status": status}
+
+
+def row(module: str, phase: str = "Ready") -> Row:
+    return Row(module, phase, "", "", None)
+
+
+def gpus(vendor: str, phase: str = "Ready", *, module: str = "gpu") -> Hardware:
+    return Hardware(module, vendor, phase, 1, 1, 2, "")
+
+
+class TestModules:
+    def test_all_are_those_that_a_user_may_switch(self) -> None:
+        assert chosen(["all"], CATALOG) == {
+            key for key, each in CATALOG.items() if each.get("activationMode") != "static"
+        }
+        assert len(chosen(["all"], CATALOG)) >= 15
+
+    def test_aliases_are_understood(self) -> None:
+        assert chosen(["anythingllm", "kubeai"], CATALOG) == {"anything-llm", "kubeai"}
+
+    def test_none_is_none(self) -> None:
+        assert chosen(parse([]).modules, CATALOG) == NOTHING
+
+    def test_a_list_may_have_spaces(self) -> None:
+        assert parse(["--modules", "kubeai, litellm,"]).modules == ("kubeai", "litellm")
+
+    @pytest.mark.parametrize(
+        ("name", "said"), [("voodoo", "no module 'voodoo'.*litellm"), ("basis", "'basis' is static")]
+    )
+    def test_a_name_that_makes_no_sense_is_told_at_once(
+        self, name: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(DevClusterError, match=said):
+            chosen([name], CATALOG)
+        assert main(["--modules", name, "--directory", str(tmp_path)]) == 1
+        assert f"make dev: the{'re is no' if name == 'voodoo' else ''} module" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("content", [None, "a: {", "kind: ConfigMap", "data: {modules.json: '{'}"])
+    def test_a_tree_without_a_catalog_is_told(self, tmp_path: Path, content: str | None) -> None:
+        if content is not None:
+            file = tmp_path / "manifests" / "catalogs" / "module-catalog.yaml"
+            file.parent.mkdir(parents=True)
+            file.write_text(content)
+        with pytest.raises(DevClusterError, match="holds no catalog of modules"):
+            catalog_of(tmp_path)
+
+
+class TestGpus:
+    @pytest.mark.parametrize("gpu", Gpu)
+    def test_the_nodes_of_a_choice_have_cards_of_its_vendors(self, gpu: Gpu) -> None:
+        markers = ({"metadata": {"annotations": _marked(each.hardware)}} for each in NODES[gpu])
+        assert {CARDS[card].vendor for marker in markers for card in cards_of(marker)} == VENDORS[gpu]
+
+    def test_the_catalog_knows_every_vendor(self) -> None:
+        known = {each["hardware"]["vendor"] for each in CATALOG.values() if "hardware" in each}
+        assert known == VENDORS[Gpu.MIXED]
+
+    def test_an_unknown_vendor_is_refused(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as ended:
+            parse(["--gpu", "voodoo"])
+        assert ended.value.code == 2
+        assert "voodoo" in capsys.readouterr().err
+
+
+def _marked(hardware: str) -> dict[str, str]:
+    return {"devcluster.magicstick.dev/hardware": hardware}
+
+
+class TestSettled:
+    def test_when_everything_is_ready(self) -> None:
+        picture = Picture(appliance(), (row("litellm"), row("kubeai", "Disabled")), (gpus("nvidia"),))
+        assert settled(picture, frozenset({"litellm"}), frozenset({"nvidia"}))
+
+    @pytest.mark.parametrize(
+        "picture",
+        [
+            Picture(None, (row("litellm"),), (gpus("nvidia"),)),
+            Picture(appliance("Reconciling"), (row("litellm"),), (gpus("nvidia"),)),
+            Picture(appliance(), (), (gpus("nvidia"),)),
+            Picture(appliance(), (row("litellm"), row("a", "Degraded")), (gpus("nvidia"),)),
+            Picture(appliance(), (row("other"),), (gpus("nvidia"),)),
+            Picture(appliance(), (row("litellm", "Disabled"),), (gpus("nvidia"),)),
+            Picture(appliance(), (row("litellm"),), ()),
+            Picture(appliance(), (row("litellm"),), (gpus("amd"),)),
+            Picture(appliance(), (row("litellm"),), (gpus("nvidia", "Installing"),)),
+        ],
+    )
+    def test_not_while_something_that_was_asked_for_is_not(self, picture: Picture) -> None:
+        assert not settled(picture, frozenset({"litellm"}), frozenset({"nvidia"}))
+
+    def test_hardware_that_nobody_expects_does_not_matter(self) -> None:
+        picture = Picture(appliance(), (row("litellm"),), (gpus("amd", "Unknown"),))
+        assert settled(picture, NOTHING, NOTHING)
+
+
+class TestView:
+    ENTRY: Final = MappingProxyType(
+        {
+            "vendor": "nvidia",
+            "phase": "Installing",
+            "detectedNodes": ["a", "b"],
+            "compatibleNodes": ["a"],
+            "allocatableResources": 3,
+            "message": "waiting for the device plugin",
+        }
+    )
+
+    def test_hardware_is_shown_with_nodes_resources_and_message(self) -> None:
+        shown = appliance(hardware={"gpu": self.ENTRY, "amd-gpu": {"vendor": "amd", "phase": "NotRequired"}})
+        hardware = of_hardware(shown)
+        assert [each.module for each in hardware] == ["gpu"], "what is not needed is not shown"
+        console = Console(width=120, record=True, file=StringIO())
+        console.print(view(Picture(shown, (row("litellm"),), hardware), NOW))
+        text = console.export_text()
+        assert "waiting for the device plugin" in text
+        (line,) = [each for each in text.splitlines() if "Installing" in each]
+        assert [cell.strip() for cell in line.split("│")[1:5]] == ["gpu", "Installing", "1 of 2", "3"]
+
+    def test_without_hardware_there_is_one_table(self) -> None:
+        console = Console(width=120, record=True, file=StringIO())
+        console.print(view(Picture(appliance(), (row("litellm"),), ()), NOW))
+        assert "GPUs" not in console.export_text()
+
+    def test_an_entry_of_which_little_is_known_yet_can_be_shown(self) -> None:
+        (entry,) = of_hardware(appliance(hardware={"gpu": {}}))
+        assert (entry.phase, entry.nodes, entry.allocatable) == ("new", "0 of 0", 0)
+
+    def test_no_appliance_has_no_hardware(self) -> None:
+        assert of_hardware(None) == ()
