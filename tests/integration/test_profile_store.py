@@ -1,15 +1,20 @@
 """The profile store on a real API server: from an activation to what KubeAI runs with (case F08)."""
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+import yaml
 
 from hack.bare import spread
 from hack.devcluster import CONTROL_PLANE, DevCluster
+from hack.devcluster.actors.helm import HelmActor
+from hack.devcluster.actors.sources import SourceActor
 from magicstick.models.kubeai_release import STORE_KEY, STORE_NAME
 from magicstick.models.profile_store import REQUESTED_AT, REQUESTED_FOR
+from tests.support.manifests import MANIFESTS
 from tests.support.mirror import Object
 from tests.support.model_scene import CPU, ModelScene, install_kinds, model_corner, model_scene
 from tests.support.operator import operator
@@ -64,6 +69,24 @@ class Installation:
     @property
     def requested_for(self) -> str:
         return str(self.release["metadata"].get("annotations", {}).get(REQUESTED_FOR, ""))
+
+    @property
+    def installed(self) -> bool:
+        return "kubeai" in self._mirror.all(self._releases)
+
+    @property
+    def deployed(self) -> str:
+        """The digest of the values that KubeAI was last deployed with; "" while it is not ready."""
+        status = (self.release if self.installed else {}).get("status", {})
+        ready = any(
+            (each["type"], each["status"]) == ("Ready", "True") for each in status.get("conditions", ())
+        )
+        history = status.get("history") or [{}]
+        return str(history[0].get("configDigest", "")) if ready else ""
+
+    async def until_deployed(self, since: str = "") -> str:
+        await self._mirror.until("Flux has deployed anew", lambda: self.deployed not in ("", since))
+        return self.deployed
 
     async def until_profiles(self, count: int) -> None:
         await self._mirror.until(f"the store has {count} profiles", lambda: len(self.profiles) == count)
@@ -120,7 +143,7 @@ async def test_f08_a_profile_is_followed_until_kubeai_runs_with_it(cluster: DevC
     ]
 
 
-@pytest.mark.req("MS-130", "MS-136", "MS-138")
+@pytest.mark.req("MS-130", "MS-136")
 async def test_an_offloading_profile_is_in_the_store_before_there_is_a_gpu(cluster: DevCluster) -> None:
     async with model_scene(cluster) as scene:
         here = Installation(scene)
@@ -195,6 +218,36 @@ async def test_a_store_that_somebody_emptied_is_filled_again(cluster: DevCluster
             ),
         )
         assert len(here.profiles) == 1
+
+
+@pytest.mark.req("MS-132", "MS-150", "MS-154")
+async def test_f08_flux_takes_the_store_because_it_is_asked_and_is_well_without_any_model(
+    cluster: DevCluster,
+) -> None:
+    """The Helm player reads the store when the release changes or is asked to, and at no other time."""
+    async with model_corner(cluster) as scene, HelmActor(scene.world.client).running():
+        here = Installation(scene)
+        async with SourceActor(scene.world.client).running():
+            await as_shipped(scene)
+            bare = await here.until_deployed()
+            mark = cluster.audit_mark()
+            async with operator(scene.world, seams=scene.seams):
+                await quiet(scene.world)
+                assert store_writes(scene, mark) == []
+                await scene.activate("shipped", local=CPU)
+                assert await here.until_deployed(bare) != bare
+                assert len(here.profiles) == 1
+                await quiet(scene.world)
+
+
+async def as_shipped(scene: ModelScene) -> None:
+    """KubeAI's release as the module ships it, in place of the player's."""
+    flux = scene.world.flux_namespace
+    await scene.world.delete(f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{flux}/helmreleases", "kubeai")
+    await scene.kubeai.mirror.until("it is gone", lambda: not Installation(scene).installed)
+    text = (MANIFESTS / "modules" / "kubeai" / "release.yaml").read_text().replace("flux-system", flux)
+    for obj in yaml.safe_load_all(text):
+        await asyncio.to_thread(scene.world.cluster.rest.apply, obj)
 
 
 @pytest.mark.req("MS-151")

@@ -187,7 +187,6 @@ def test_a_request_that_was_lost_between_the_two_writes_is_made_up_for() -> None
     assert step.kind == HELM_RELEASE
 
 
-@pytest.mark.req("MS-150")
 def test_a_cluster_without_models_is_left_as_git_made_it() -> None:
     assert decide(seen(claims=()), NOW) == Plan(StoreOutcome.SETTLED)
 
@@ -237,7 +236,7 @@ async def test_the_store_is_derived_from_all_activations_that_want_to_be_served(
     assert await bench.stored() == derived() | derived(memoryRequiredMi=8192)
 
 
-@pytest.mark.req("MS-130", "MS-132")
+@pytest.mark.req("MS-130")
 async def test_an_offloading_model_has_its_memory_in_the_store() -> None:
     bench = Bench()
     local = {"url": HF, "vram": "12000Mi", "memoryRequiredMi": 16000, "cpuOffloading": True}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magicstick.catalogs.compute_targets import ComputeTarget, ComputeTargetCatalog
@@ -232,6 +232,31 @@ def test_a_rule_is_not_broken_by_what_is_allowed() -> None:
         assert isinstance(outcome(local), ResolvedKubeAi), local
 
 
+@pytest.mark.req("MS-142")
+@pytest.mark.parametrize("risk", [{}, {"allowMemoryRisk": False}, {"allowMemoryRisk": None}])
+def test_without_accepted_risk_too_little_host_memory_is_refused(risk: Mapping[str, Any]) -> None:
+    assert refused({**OFFLOAD, "memoryRequiredMi": 6143, **risk}).field == "spec.local.memoryRequiredMi"
+    assert isinstance(outcome({**OFFLOAD, "memoryRequiredMi": 6144, **risk}), ResolvedKubeAi)
+
+
+@pytest.mark.req("MS-143")
+@pytest.mark.parametrize(
+    ("broken", "field"),
+    [
+        ({"memoryRequiredMi": None}, "memoryRequiredMi"),
+        ({"memoryRequiredMi": 0}, "memoryRequiredMi"),
+        ({"computeTarget": "amd-gpu"}, "cpuOffloading"),
+        ({"computeTarget": "intel-gpu"}, "cpuOffloading"),
+        ({"maxReplicas": 2}, "maxReplicas"),
+        ({"minReplicas": 2, "maxReplicas": 2}, "maxReplicas"),
+    ],
+)
+def test_accepted_risk_waives_neither_budget_nor_target_nor_the_one_replica(
+    broken: Mapping[str, Any], field: str
+) -> None:
+    assert refused({**OFFLOAD, "allowMemoryRisk": True, **broken}).field == f"spec.local.{field}"
+
+
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
@@ -329,6 +354,7 @@ _FIELDS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(local=st.dictionaries(_FIELDS, _JSON, max_size=5), base=st.sampled_from([{}, CPU, NVIDIA, AMD, INTEL]))
 def test_whatever_stands_in_a_spec_is_resolved_or_refused(
     local: Mapping[str, Any], base: Mapping[str, Any]
