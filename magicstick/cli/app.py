@@ -1,7 +1,7 @@
 """The commands and their help. Nothing heavy is imported before a command runs.
 
-The options of `run` come from the settings, whose model takes a while to import: they are added only when
-the command line speaks of `run`.
+The options of `run` and `model-catalog` come from their settings, whose models take a while to import: they
+are added only when the command line speaks of the command.
 """
 
 import json
@@ -24,7 +24,8 @@ from magicstick.cli.why import EPILOG as WHY_EPILOG
 from magicstick.cli.why import why
 
 NAME: Final = "magicstick"
-COMMANDS: Final = ("run", "get", "why", "crds", "version", "settings")
+CATALOG: Final = "model-catalog"
+COMMANDS: Final = ("run", CATALOG, "get", "why", "crds", "version", "settings")
 COMPLETION_WORDS: Final = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """Where shells put the command line that is to be completed."""
 
@@ -37,6 +38,13 @@ magicstick run --kubeconfig ~/.kube/dev --log-format console --log-level debug
 
 REQUEUE_SECONDS=60 magicstick run --leader-election false"""
 
+CATALOG_HELP: Final = "Publish models that are ready to LiteLLM and to their users, until SIGTERM or SIGINT."
+CATALOG_EPILOG: Final = """Examples:
+
+magicstick model-catalog
+
+magicstick model-catalog --litellm-base-url http://127.0.0.1:4000 --leader-election false"""
+
 
 class Output(StrEnum):
     """How a result is written."""
@@ -45,8 +53,8 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def application(*, run_options: bool) -> typer.Typer:
-    """The commands; those of `run` with its options only where they are asked for."""
+def application(*, run_options: bool, catalog_options: bool = False) -> typer.Typer:
+    """The commands; `run` and `model-catalog` with their options only where they are asked for."""
     app = typer.Typer(
         name=NAME,
         cls=QuickGroup,
@@ -57,6 +65,8 @@ def application(*, run_options: bool) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.command("run", help=RUN_HELP, epilog=RUN_EPILOG)(_run_with_options() if run_options else _run)
+    catalog = _catalog_with_options() if catalog_options else _run
+    app.command(CATALOG, help=CATALOG_HELP, epilog=CATALOG_EPILOG)(catalog)
     app.command("get", epilog=GET_EPILOG, cls=QuickCommand)(get)
     app.command("why", epilog=WHY_EPILOG, cls=QuickCommand)(why)
     app.command("crds", epilog=CRDS_EPILOG)(crds)
@@ -69,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit, with the codes of `cli.errors`."""
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     completing = " ".join(os.environ.get(name, "") for name in COMPLETION_WORDS).split()
-    app = application(run_options="run" in (*words, *completing))
+    spoken = (*words, *completing)
+    app = application(run_options="run" in spoken, catalog_options=CATALOG in spoken)
     sys.exit(_run_command(app, words))
 
 
@@ -101,14 +112,20 @@ def _fail(message: str, code: int) -> int:
 
 
 def _run() -> None:
-    """`run` as it stands in the list of commands."""
-    raise AssertionError("unreachable: a command line with 'run' gets the command with its options")
+    """`run` and `model-catalog` as they stand in the list of commands."""
+    raise AssertionError("unreachable: a command line with its name gets the command with its options")
 
 
 def _run_with_options() -> Callable[..., None]:
     from magicstick.cli.run import run, with_options  # noqa: PLC0415
 
     return with_options(run)
+
+
+def _catalog_with_options() -> Callable[..., None]:
+    from magicstick.cli.model_catalog import command  # noqa: PLC0415
+
+    return command()
 
 
 CRDS_EPILOG: Final = """Examples:

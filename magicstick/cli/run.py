@@ -1,8 +1,9 @@
 """`magicstick run`: its options, made from the settings, and the way into the operator."""
 
 import inspect
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -10,12 +11,15 @@ from magicstick import __version__
 from magicstick.cli.errors import MISUSED, CommandError
 from magicstick.runtime.settings import Described, Settings, SettingsError, described
 
+if TYPE_CHECKING:
+    from magicstick.kube.config import ClusterConfig
+
 Command = Callable[..., None]
 
 
-def with_options(command: Command) -> Command:
-    """The command with one option for each setting, all of them optional."""
-    parameters = [_parameter(known) for known in described()]
+def with_options(command: Command, settings: Iterable[Described] | None = None) -> Command:
+    """The command with one option for each setting (the operator's by default), all of them optional."""
+    parameters = [_parameter(known) for known in settings or described()]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # what typer reads
     return command
 
@@ -69,11 +73,49 @@ def run(**flags: object) -> None:
         settings = Settings.load(**flags)
     except SettingsError as error:
         raise CommandError(str(error), MISUSED) from None
-    _log_start(settings)
+    log_start(settings)
     _operate(settings)
 
 
-def _log_start(settings: Settings) -> None:
+class ProcessSettings(Protocol):
+    """What a process needs to know before it can begin."""
+
+    @property
+    def kubeconfig(self) -> Path | None:
+        """Kubeconfig to use."""
+        ...
+
+    @property
+    def kube_context(self) -> str | None:
+        """Context of the kubeconfig."""
+        ...
+
+    @property
+    def kubernetes_service_url(self) -> str:
+        """The API server as seen from inside a cluster."""
+        ...
+
+    @property
+    def drain_seconds(self) -> float:
+        """How long work in progress may take to end."""
+        ...
+
+    @property
+    def log_format(self) -> str:
+        """How lines of the log are written."""
+        ...
+
+    @property
+    def log_level(self) -> str:
+        """The least important lines that are written."""
+        ...
+
+    def model_dump(self, *, mode: str, exclude_defaults: bool) -> dict[str, Any]:
+        """As plain data."""
+        ...
+
+
+def log_start(settings: ProcessSettings) -> None:
     """The first line, before what takes long to import."""
     import structlog  # noqa: PLC0415 - the options of this command need none of it
 
@@ -85,23 +127,33 @@ def _log_start(settings: Settings) -> None:
 
 
 def _operate(settings: Settings) -> None:
+    from magicstick.manager import Manager  # noqa: PLC0415 - imported after the first line of the log
+
+    serve(settings, lambda config: Manager(settings, config).run())
+
+
+def serve(settings: ProcessSettings, work: "Callable[[ClusterConfig], Awaitable[None]]") -> None:
+    """Do the work of a process against the cluster, until a signal comes.
+
+    Raises:
+        CommandError: a setting is wrong, the cluster's configuration cannot be used, or an address is taken.
+    """
     import uvloop  # noqa: PLC0415 - imported after the first line of the log
 
     from magicstick.kube.config import ClusterConfig, ConfigError  # noqa: PLC0415
-    from magicstick.manager import Manager  # noqa: PLC0415
     from magicstick.runtime.health import AddressInUseError  # noqa: PLC0415
     from magicstick.runtime.shutdown import run_until_signal  # noqa: PLC0415
 
-    async def work() -> None:
+    async def begin() -> None:
         config = await ClusterConfig.load(
             settings.kubeconfig,
             settings.kube_context,
             in_cluster_url=settings.kubernetes_service_url,
         )
-        await Manager(settings, config).run()
+        await work(config)
 
     try:
-        uvloop.run(run_until_signal(work, drain_s=settings.drain_seconds))
+        uvloop.run(run_until_signal(begin, drain_s=settings.drain_seconds))
     except* SettingsError as group:
         raise CommandError(_first(group), MISUSED) from None
     except* (ConfigError, AddressInUseError) as group:

@@ -113,19 +113,20 @@ class Publisher:
 
     async def _write(self, live: Resource | None, document: Document, *, restarts: bool) -> None:
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        annotations = {HASH: document.hash, LAST_SYNC: now}
+        annotations: dict[str, object] = {HASH: document.hash, LAST_SYNC: now}
         if restarts:
             annotations[RESTART_PENDING] = document.hash
         if live is not None:
             foreign: dict[str, str | None] = dict.fromkeys(live.data.keys() - document.data.keys())
-            metadata = {"annotations": annotations, "labels": LABELS}
-            await self._patch(live, metadata, {**foreign, **document.data})
+            await self._patch(
+                live, {"annotations": annotations, "labels": LABELS}, {**foreign, **document.data}
+            )
             return
-        metadata = {"name": self._key.name, "namespace": self._key.namespace}
+        place = {"name": self._key.name, "namespace": self._key.namespace}
         body = {
             "apiVersion": CONFIG_MAP.api_version,
             "kind": CONFIG_MAP.kind,
-            "metadata": {**metadata, "annotations": annotations, "labels": LABELS},
+            "metadata": {**place, "annotations": annotations, "labels": LABELS},
             "data": dict(document.data),
         }
         try:

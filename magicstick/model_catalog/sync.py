@@ -12,10 +12,11 @@ from typing import Final, Protocol, TypeVar
 import anyio
 import structlog
 
+from magicstick.kube.errors import FenceClosed
 from magicstick.model_catalog.backoff import Backoffs
 from magicstick.model_catalog.desired import Desired, Problem
 from magicstick.model_catalog.inventory import Deployment
-from magicstick.model_catalog.litellm import LiteLlmError, MissingMasterKeyError, Unreachable
+from magicstick.model_catalog.litellm import LiteLlmError, Unreachable
 from magicstick.model_catalog.plan import Put, SyncPlan, Verb, Withdrawal, plan
 from magicstick.model_catalog.values import Object
 from magicstick.runtime.logs import Secret
@@ -72,6 +73,8 @@ class _Pass:
     """Keys of those that LiteLLM did not accept."""
     silent: bool = False
     """Whether LiteLLM did not answer."""
+    closed: FenceClosed | None = None
+    """Raised once this process may not write any more."""
 
 
 class Sync:
@@ -87,10 +90,11 @@ class Sync:
 
         Raises:
             LiteLlmError: what LiteLLM has could not be read; nothing is concluded from that.
+            FenceClosed: this process may not write any more.
         """
         existing = await self._litellm.inventory()
         todo = plan(desired, existing, self._master_key)
-        self._backoffs.keep([_key(each) for each in (*todo.withdrawals, *todo.updates, *todo.creations)])
+        self._backoffs.keep(map(_key, _all(todo)))
         happened = _Pass()
         await self._each(happened, todo.withdrawals, self._withdraw)
         await self._each(happened, todo.updates, self._update)
@@ -112,21 +116,23 @@ class Sync:
 
         async def one(item: W) -> None:
             async with limiter:
-                if not happened.silent:
+                if not happened.silent and happened.closed is None:
                     await self._attempt(happened, item, send)
 
         async with anyio.create_task_group() as group:
             for item in work:
                 if self._backoffs.due(_key(item), _revision(item)):
                     group.start_soon(one, item)
+        if happened.closed is not None:
+            raise happened.closed
 
     async def _attempt(self, happened: _Pass, item: W, send: Callable[[W], Awaitable[None]]) -> None:
         key = _key(item)
         happened.sent.add(key)
         try:
             await send(item)
-        except MissingMasterKeyError:
-            raise
+        except FenceClosed as error:
+            happened.closed = error
         except LiteLlmError as error:
             asked_s = error.retry_after_s if isinstance(error, Unreachable) else 0.0
             happened.silent |= isinstance(error, Unreachable) and not error.answered
@@ -160,7 +166,7 @@ class Sync:
         """The names that are not as they should be: by what LiteLLM shows now, whatever it answered."""
         by_id = {each.id: each for each in existing}
         failing = set()
-        for item in (*todo.withdrawals, *todo.updates, *todo.creations):
+        for item in _all(todo):
             key, live = _key(item), by_id.get(item.id)
             if _done(item, live):
                 self._backoffs.succeeded(key)
@@ -170,6 +176,10 @@ class Sync:
                 again = self._backoffs.times(key) > 0
                 self._backoffs.failed(key, _revision(item), UNSEEN if again else NOT_YET_SEEN)
         return frozenset(failing)
+
+
+def _all(todo: SyncPlan) -> tuple[Put | Withdrawal, ...]:
+    return (*todo.withdrawals, *todo.updates, *todo.creations)
 
 
 def _done(item: Put | Withdrawal, live: Deployment | None) -> bool:

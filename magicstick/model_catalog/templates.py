@@ -8,13 +8,14 @@ the placeholder of the examples, stands. A template that cannot be read or writt
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 import structlog
 
 from magicstick.api.labels import INSTANCE
 from magicstick.kube.client import Client
 from magicstick.kube.errors import ApiError, Invalid, KindNotServed
 from magicstick.kube.kinds import Kind
-from magicstick.kube.objects import Resource
+from magicstick.kube.objects import ObjectMeta
 from magicstick.model_catalog.documents import Document
 from magicstick.model_catalog.models import reference
 from magicstick.model_catalog.publish import HASH
@@ -27,7 +28,20 @@ PLACEHOLDER: Final = "litellm/CHANGEME_MODEL"
 DEFAULTS: Final = ("model", "small_model")
 
 
-def with_models(template: Resource, document: Document, *, annotated: bool = True) -> Mapping[str, Any]:
+class TemplateMeta(ObjectMeta, frozen=True, rename="camel", gc=False):
+    """The metadata, with owners whole: a PUT must not lose a part of one."""
+
+    owner_references: Any = ()
+
+
+class Template(msgspec.Struct, frozen=True, gc=False):
+    """An AgentTemplate."""
+
+    metadata: TemplateMeta
+    spec: Mapping[str, Any] = {}
+
+
+def with_models(template: Template, document: Document, *, annotated: bool = True) -> Mapping[str, Any]:
     """The spec of a template with the models of the catalog.
 
     `annotated`: its Pods also carry a hash of the configuration, where the schema has a place for it.
@@ -78,15 +92,15 @@ class Templates:
             log.warning("agent template not written", template=each)
         self._told = frozenset(failed)
 
-    async def _list(self) -> list[Resource]:
+    async def _list(self) -> list[Template]:
         return [
             template
-            async for page in self._client.pages(AGENT_TEMPLATE, namespace=self._namespace)
+            async for page in self._client.pages(AGENT_TEMPLATE, namespace=self._namespace, view=Template)
             for template in page.items
             if template.metadata.labels.get(INSTANCE) or template.metadata.name in self._names
         ]
 
-    async def _attempt(self, template: Resource, document: Document) -> set[str]:
+    async def _attempt(self, template: Template, document: Document) -> set[str]:
         if template.metadata.dying:
             return set()
         try:
@@ -95,7 +109,7 @@ class Templates:
             return {f"{template.metadata.name}: {type(error).__name__}"}
         return set()
 
-    async def _write(self, template: Resource, document: Document) -> None:
+    async def _write(self, template: Template, document: Document) -> None:
         try:
             await self._replace(template, with_models(template, document, annotated=self._annotated))
         except Invalid:
@@ -104,7 +118,7 @@ class Templates:
             await self._replace(template, with_models(template, document, annotated=False))
             self._annotated = False
 
-    async def _replace(self, template: Resource, spec: Mapping[str, Any]) -> None:
+    async def _replace(self, template: Template, spec: Mapping[str, Any]) -> None:
         if spec == template.spec:
             return
         metadata = template.metadata
@@ -119,16 +133,7 @@ class Templates:
                 "labels": metadata.labels,
                 "annotations": metadata.annotations,
                 "finalizers": list(metadata.finalizers),
-                "ownerReferences": [
-                    {
-                        "apiVersion": each.api_version,
-                        "kind": each.kind,
-                        "name": each.name,
-                        "uid": each.uid,
-                        "controller": each.controller,
-                    }
-                    for each in metadata.owner_references
-                ],
+                "ownerReferences": list(metadata.owner_references),
             },
             "spec": spec,
         }
