@@ -1,0 +1,250 @@
+"""LiteLLM's management API on loopback, as far as the model catalog uses it.
+
+It keeps to what the real one does where it matters: models live in a database or stand in its
+configuration (`db_model`); an update merges, and never takes a field away; keys come back masked; a call
+without the master key is refused. It can be told to fail, to be slow, to be away, to answer nonsense, to
+forget models and to show writes late. Every call is noted, so that a test can say that there was none.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from hack.devcluster.layout import LOOPBACK
+
+Deployment: TypeAlias = dict[str, Any]
+MASKED = "*****"
+SECRET_PARAMETERS = ("api_key",)
+PROXY_ERROR = "ProxyException"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request. `name` is the model that it is about, `id` its id; "" where it names none."""
+
+    method: str
+    path: str
+    name: str = ""
+    id: str = ""
+    authorized: bool = True
+
+    @property
+    def writes(self) -> bool:
+        """Whether it would change something."""
+        return self.method != "GET"
+
+
+@dataclass
+class Fault:
+    """What happens to the calls that `when` picks, as long as it is in force."""
+
+    when: Callable[[Call], bool]
+    status: int = 500
+    body: bytes = b'{"error":{"message":"no","type":"' + PROXY_ERROR.encode() + b'"}}'
+    headers: Mapping[str, str] = field(default_factory=dict)
+    carried_out: bool = False
+    """The call is carried out all the same, and its answer lost."""
+
+
+class LiteLlmActor:
+    """See the module. `models` are the deployments by id, as they are stored."""
+
+    def __init__(self, master_key: str, *, patches: bool = True) -> None:
+        self._key = master_key
+        self._patches = patches
+        self.models: dict[str, Deployment] = {}
+        self.calls: list[Call] = []
+        self._faults: list[Fault] = []
+        self._open = asyncio.Event()
+        self._open.set()
+        self._shown: dict[str, Deployment] | None = None
+        self._changed = asyncio.Condition()
+        self._runner: web.AppRunner | None = None
+        self._port = 0
+
+    # -- for those who look and direct -----------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """Where it listens, on one port for its whole life."""
+        return f"http://{LOOPBACK}:{self._port}"
+
+    def named(self, name: str) -> Deployment | None:
+        """A deployment of this name; the first of several."""
+        return next((each for each in self.models.values() if each["model_name"] == name), None)
+
+    def put(self, name: str, deployment_id: str, *, stored: bool = True, **info: Any) -> None:
+        """A model that somebody else made, in the database or in LiteLLM's configuration."""
+        self.models[deployment_id] = {
+            "model_name": name,
+            "litellm_params": {"model": f"openai/{name}", "api_base": "https://models.example.com/v1"},
+            "model_info": {"id": deployment_id, "db_model": stored, **info},
+        }
+
+    def forget(self, *names: str) -> None:
+        """Lose the models of these names; all without any."""
+        gone = [key for key, each in self.models.items() if not names or each["model_name"] in names]
+        for key in gone:
+            del self.models[key]
+
+    def writes(self) -> list[Call]:
+        """The calls that would change something."""
+        return [call for call in self.calls if call.writes]
+
+    @contextlib.contextmanager
+    def fault(self, when: Callable[[Call], bool], status: int = 500, **how: Any) -> Any:
+        """These calls fail within the block."""
+        fault = Fault(when, status, **how)
+        self._faults.append(fault)
+        try:
+            yield fault
+        finally:
+            self._faults.remove(fault)
+
+    def shut(self) -> None:
+        """Answer nobody until `open`; connections are accepted and hang."""
+        self._open.clear()
+
+    def open(self) -> None:
+        """Answer again."""
+        self._open.set()
+
+    def lag(self) -> None:
+        """From now on show what there is at this moment, whatever is written, until `catch_up`."""
+        self._shown = json.loads(json.dumps(self.models))
+
+    def catch_up(self) -> None:
+        """Show what is stored again."""
+        self._shown = None
+
+    async def until(self, holds: Callable[[], object], *, deadline_s: float = 20.0) -> None:
+        """Wait until the condition holds; it is looked at after every call."""
+        async with self._changed:
+            try:
+                await asyncio.wait_for(self._changed.wait_for(lambda: bool(holds())), deadline_s)
+            except TimeoutError:
+                names = sorted(each["model_name"] for each in self.models.values())
+                raise AssertionError(f"not within {deadline_s:g} s; models {names}") from None
+
+    # -- serving ---------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Listen; on the port of the last time, if there was one."""
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", self._answer)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, LOOPBACK, self._port).start()
+        self._port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Be away: connections are refused. What is stored stays."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator["LiteLlmActor"]:
+        """Listen within the block."""
+        await self.start()
+        try:
+            yield self
+        finally:
+            self._open.set()
+            await self.stop()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        body = await request.json() if request.can_read_body else {}
+        call = self._noted(request, body)
+        await self._open.wait()
+        fault = next((each for each in self._faults if each.when(call)), None)
+        if fault is not None and not fault.carried_out:
+            answer = web.Response(status=fault.status, body=fault.body, headers=fault.headers)
+        else:
+            answer = self._carried_out(call, body) if call.authorized else _refused(401, "Authentication")
+            if fault is not None:
+                answer = web.Response(status=fault.status, body=fault.body, headers=fault.headers)
+        async with self._changed:
+            self._changed.notify_all()
+        return answer
+
+    def _noted(self, request: web.Request, body: Mapping[str, Any]) -> Call:
+        path = unquote(request.raw_path)
+        info = body.get("model_info") or {}
+        parts = path.split("/")
+        in_path = parts[2] if request.method == "PATCH" and len(parts) > 2 else ""  # noqa: PLR2004 # /model/<id>/…
+        call = Call(
+            request.method,
+            path,
+            str(body.get("model_name", "")),
+            str(in_path or info.get("id") or body.get("id") or ""),
+            request.headers.get("Authorization") == f"Bearer {self._key}",
+        )
+        self.calls.append(call)
+        return call
+
+    def _carried_out(self, call: Call, body: Deployment) -> web.Response:
+        if (call.method, call.path) == ("GET", "/model/info"):
+            shown = self.models if self._shown is None else self._shown
+            return web.json_response({"data": [_masked(each) for each in shown.values()]})
+        if (call.method, call.path) == ("POST", "/model/new"):
+            return self._new(call, body)
+        if (call.method, call.path) == ("POST", "/model/delete"):
+            return self._delete(call)
+        if (call.method, call.path) == ("POST", "/model/update"):
+            return self._update(call, body, with_info=not self._patches)
+        if call.method == "PATCH" and call.path == f"/model/{call.id}/update" and self._patches:
+            return self._update(call, body, with_info=True)
+        return web.json_response({"detail": "Not Found"}, status=404)
+
+    def _new(self, call: Call, body: Deployment) -> web.Response:
+        if not call.name or call.id in self.models:
+            return _refused(400, "Unique constraint failed on the fields: (`model_id`)")
+        if not body.get("litellm_params", {}).get("model"):
+            return _refused(400, "model is required")
+        stored: Deployment = json.loads(json.dumps(body))
+        stored["model_info"]["db_model"] = True
+        self.models[call.id] = stored
+        return web.json_response({"model_id": call.id})
+
+    def _update(self, call: Call, body: Deployment, *, with_info: bool) -> web.Response:
+        """Newer ones leave `model_info` alone when they are asked the old way."""
+        stored = self.models.get(call.id)
+        if stored is None or not stored["model_info"].get("db_model"):
+            return _refused(400, f"Model id = {call.id} not found on litellm proxy")
+        stored["model_name"] = body.get("model_name", stored["model_name"])
+        stored["litellm_params"] |= {
+            key: value for key, value in body["litellm_params"].items() if value is not None
+        }
+        if with_info:
+            stored["model_info"] |= {
+                key: value for key, value in body["model_info"].items() if value is not None
+            }
+        return web.json_response({"model_id": call.id})
+
+    def _delete(self, call: Call) -> web.Response:
+        stored = self.models.get(call.id)
+        if stored is None or not stored["model_info"].get("db_model"):
+            return _refused(400, f"Model with id={call.id} not found in db")
+        del self.models[call.id]
+        return web.json_response({"message": "Model deleted"})
+
+
+def _masked(stored: Deployment) -> Deployment:
+    params = {
+        key: MASKED if key in SECRET_PARAMETERS else value for key, value in stored["litellm_params"].items()
+    }
+    return {**stored, "litellm_params": params}
+
+
+def _refused(status: int, message: str) -> web.Response:
+    return web.json_response({"error": {"message": message, "type": PROXY_ERROR}}, status=status)
