@@ -5,7 +5,7 @@ is neither: it reads its configuration once, when it starts. Its ConfigMap toget
 of its Deployment is therefore the one proof (spec: models §8.2, gpu §8).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -42,16 +42,18 @@ class KubeAi:
     """Whether the release takes values from the store."""
     store: Profiles | None = None
     """The profiles in the store; None while it is absent, or holds something else."""
+    store_characters: int = 0
+    """How long the store's text is."""
 
     @classmethod
     def of(cls, release: Resource | None, store: Resource | None) -> "KubeAi":
         """What the HelmRelease and the store's ConfigMap say."""
-        if release is None:
-            return cls(store=stored_profiles(store))
+        text = store.data.get(STORE_KEY, "") if store is not None else ""
         return cls(
-            installed=profiles_in(release.spec.get("values")),
-            reads_store=_reads_store(release),
+            installed=None if release is None else profiles_in(release.spec.get("values")),
+            reads_store=release is not None and _reads_store(release),
             store=stored_profiles(store),
+            store_characters=len(text),
         )
 
 
@@ -85,17 +87,22 @@ def profiles_in(values: object) -> Profiles:
     return {name: each for name, each in profiles if isinstance(name, str) and isinstance(each, Mapping)}
 
 
-def running(release: Resource | None, deployment: Resource | None, config: Resource | None) -> Running:
+def running(
+    release: Resource | None,
+    deployment: Resource | None,
+    config: Resource | None,
+    read: Callable[[Resource | None], Profiles | None] | None = None,
+) -> Running:
     """What KubeAI runs with: its configuration, and whether all its Pods have started with it.
 
     A release under way may have changed the configuration but not yet the Deployment, so nothing counts
-    while Flux is at work on it.
+    while Flux is at work on it. `read` stands in for `configured`, where it is remembered.
     """
     if release is None or deployment is None:
         return Running(problem="KubeAI is not installed.")
     if not _reads(deployment, config):
         return Running(problem=f"KubeAI does not read its configuration from ConfigMap {CONFIG_NAME}.")
-    profiles = _configured(config)
+    profiles = (read or configured)(config)
     if profiles is None:
         return Running(problem=f"ConfigMap {CONFIG_NAME} does not exist, or holds no configuration.")
     found = verdict(release)
@@ -125,7 +132,8 @@ def _reads(deployment: Resource, config: Resource | None) -> bool:
     )
 
 
-def _configured(config: Resource | None) -> Profiles | None:
+def configured(config: Resource | None) -> Profiles | None:
+    """The profiles in KubeAI's configuration; None where there is none. Takes time where there are many."""
     text = config.data.get(CONFIG_KEY) if config is not None else None
     if text is None:
         return None

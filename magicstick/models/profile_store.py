@@ -24,7 +24,7 @@ from magicstick.kube.objects import Resource, View
 from magicstick.models.claims import Claims
 from magicstick.models.facts import ModelFacts, node_changed
 from magicstick.models.kinds import KUBEAI_MODEL
-from magicstick.models.kubeai_release import STORE_KEY, KubeAi, Profiles
+from magicstick.models.kubeai_release import STORE_KEY, Profiles
 from magicstick.models.ports import Catalogs, ModelSettings, WakeUp
 from magicstick.models.profiles import content_hash
 from magicstick.models.release_facts import ReleaseFacts, Wakes
@@ -136,7 +136,7 @@ class ProfileStoreReconciler:
 
     def _observed(self, store: Resource, catalogs: ModelCatalogs) -> StoreObservation:
         hardware = self._facts.hardware()
-        kubeai = KubeAi.of(self._release.release, store)
+        kubeai = self._release.kubeai()
         activations = self._facts.activations.list()
         claims = self._claims.of(activations, catalogs, hardware, kubeai) if hardware is not None else ()
         referenced = frozenset(self._referenced())

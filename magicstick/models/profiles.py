@@ -56,21 +56,17 @@ def choose(model: ResolvedKubeAi, kubeai: KubeAi) -> ProfileChoice | ProfileWait
 
     The store need not hold it yet: what has to be in the store follows from this very choice.
     """
-    reason, derived = WaitReason.CPU, list[DerivedProfile]()
+    derived: list[DerivedProfile] = []
     try:
-        current = _base(model.base_profile, kubeai)
+        base = _base(model.base_profile, kubeai)
         if model.cpu_offloading:
-            reason = WaitReason.OFFLOADING
-            derived.append(_offloading(current, model.memory_mi))
-        elif model.unified_memory is not None or model.unified_problem:
-            reason = WaitReason.UNIFIED_MEMORY
-            derived.append(_unified(current, model))
-        if derived:
-            current = _Counted(derived[-1].name, derived[-1].content, 1)
-        reason = WaitReason.CPU
-        derived.append(_scheduled(current, model.cpu))
+            derived.append(_offloading(base, model.memory_mi))
+        elif _on_unified_memory(model):
+            derived.append(_unified(base, model))
+        source = _Counted(derived[-1].name, derived[-1].content, 1) if derived else base
+        derived.append(_scheduled(source, model.cpu))
     except _WaitingError as waiting:
-        return ProfileWait(_first_reason(model) if not derived else reason, waiting.message)
+        return ProfileWait(WaitReason.CPU if derived else _first_reason(model), waiting.message)
     if not kubeai.reads_store:
         text = f"HelmRelease kubeai does not take its values from ConfigMap {STORE_NAME}."
         return ProfileWait(_first_reason(model), text)
@@ -88,12 +84,12 @@ def in_force(choice: ProfileChoice, kubeai: KubeAi, running: Running) -> str:
         return ""
     if kubeai.store is None:
         return f"ConfigMap {STORE_NAME} does not exist, or holds no profiles."
-    if not fits(kubeai.store, choice.derived):
+    if not fits(kubeai.store, kubeai.store_characters, choice.derived):
         return (
             f"ConfigMap {STORE_NAME} is full: {MAX_CHARACTERS} characters of profiles are the most that it "
             "holds. Give models memory and CPU of equal size, so that they share profiles."
         )
-    if kubeai.store.get(final.name) != final.content:
+    if not all(kubeai.store.get(each.name) == each.content for each in choice.derived):
         return f"Resource profile {final.name} is not in ConfigMap {STORE_NAME} yet."
     if running.problem:
         return f"KubeAI has not taken resource profile {final.name} yet. {running.problem}"
@@ -142,9 +138,11 @@ def multiplied(quantity: object, count: int) -> object:
 def _first_reason(model: ResolvedKubeAi) -> WaitReason:
     if model.cpu_offloading:
         return WaitReason.OFFLOADING
-    if model.unified_memory is not None or model.unified_problem:
-        return WaitReason.UNIFIED_MEMORY
-    return WaitReason.CPU
+    return WaitReason.UNIFIED_MEMORY if _on_unified_memory(model) else WaitReason.CPU
+
+
+def _on_unified_memory(model: ResolvedKubeAi) -> bool:
+    return model.unified_memory is not None or bool(model.unified_problem)
 
 
 def _base(reference: str, kubeai: KubeAi) -> _Counted:

@@ -7,7 +7,7 @@ Who asks has to declare `edges`.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from magicstick.api.kinds import HELM_RELEASE
 from magicstick.kube.informer import InformerState
@@ -27,6 +27,7 @@ Place = tuple[Kind, str, str]
 """Kind, namespace and name of one object."""
 Wakes = Callable[[Resource | None, Resource | None], Iterable[ObjectKey]]
 
+T = TypeVar("T")
 _KNOWN: Final = (InformerState.SYNCED, InformerState.ABSENT)
 
 
@@ -39,6 +40,8 @@ class ReleaseFacts:
         self.store_place: Place = (CONFIG_MAP, site.flux_namespace, kubeai_release.STORE_NAME)
         self._deployment_place: Place = (DEPLOYMENT, namespace, kubeai_release.DEPLOYMENT_NAME)
         self._config_place: Place = (CONFIG_MAP, namespace, kubeai_release.CONFIG_NAME)
+        self._kubeai = Remembered(KubeAi.of)
+        self._configured = Remembered(kubeai_release.configured)
 
     @property
     def store_key(self) -> ObjectKey:
@@ -65,7 +68,7 @@ class ReleaseFacts:
 
     def kubeai(self) -> KubeAi:
         """What profiles are derived from."""
-        return KubeAi.of(self.release, self.store)
+        return self._kubeai(self.release, self.store)
 
     def running(self) -> Running:
         """What KubeAI runs with; not known where its objects cannot be read."""
@@ -73,9 +76,8 @@ class ReleaseFacts:
             state = self._reads.state(*place)
             if state not in _KNOWN:
                 return Running(problem=f"{place[0].kind} {place[2]} cannot be read now ({state}).")
-        return kubeai_release.running(
-            self.release, self._get(self._deployment_place), self._get(self._config_place)
-        )
+        deployment, config = self._get(self._deployment_place), self._get(self._config_place)
+        return kubeai_release.running(self.release, deployment, config, self._configured)
 
     def profile_for(self, model: ResolvedKubeAi, named: str | None) -> ProfileChoice | ProfileWait | None:
         """The profile that the Model may name, what it waits for, or None while that cannot be told.
@@ -100,6 +102,23 @@ class ReleaseFacts:
         kind, namespace, name = place
         found: Resource | None = self._reads.store(kind, namespace, name).get(ObjectKey(namespace, name))
         return found
+
+
+class Remembered(Generic[T]):
+    """A function of objects in the cache that is worked out anew only when one of them is another.
+
+    Each model asks the same, and what it asks about may be long.
+    """
+
+    def __init__(self, function: Callable[..., T]) -> None:
+        self._function = function
+        self._last: tuple[tuple[Resource | None, ...], T] | None = None
+
+    def __call__(self, *objects: Resource | None) -> T:
+        """What the function makes of these objects."""
+        if self._last is None or any(a is not b for a, b in zip(self._last[0], objects, strict=True)):
+            self._last = (objects, self._function(*objects))
+        return self._last[1]
 
 
 def release_changed(old: View | None, new: View | None) -> bool:

@@ -67,9 +67,9 @@ def derive(
     return StoreDocument(_text(granted), granted, left_out)
 
 
-def fits(profiles: Profiles, more: Iterable[DerivedProfile]) -> bool:
-    """Whether a store with `profiles` has room for these too."""
-    return _size(profiles) + _growth(profiles, more) <= MAX_CHARACTERS
+def fits(profiles: Profiles, characters: int, more: Iterable[DerivedProfile]) -> bool:
+    """Whether a store with `profiles`, whose text has so many characters, has room for these too."""
+    return characters + _growth(profiles, more) <= MAX_CHARACTERS
 
 
 def _granted(ordered: Iterable[Claim], kept: Profiles) -> tuple[dict[str, Profile], tuple[ObjectKey, ...]]:

@@ -136,4 +136,4 @@ def test_until_then_there_is_a_reason(
 )
 def test_a_release_of_any_form_is_survived(spec: Mapping[str, Any]) -> None:
     odd = resource({"metadata": {"name": "kubeai"}, "spec": dict(spec)})
-    assert KubeAi.of(odd, None) == KubeAi(installed={}, reads_store=False, store=None)
+    assert KubeAi.of(odd, None) == KubeAi(installed={})

@@ -290,7 +290,7 @@ def test_a_store_that_is_missing_or_full_is_told_as_such() -> None:
     choice = chosen(resolved(CPU))
     nothing = KubeAi(KUBEAI.installed, reads_store=True, store=None)
     assert "does not exist" in in_force(choice, nothing, Running())
-    full = KubeAi(KUBEAI.installed, reads_store=True, store={"mine": {"x": "y" * (MAX_CHARACTERS - 100)}})
+    full = KubeAi(KUBEAI.installed, reads_store=True, store={}, store_characters=MAX_CHARACTERS - 100)
     assert "is full: 750000 characters" in in_force(choice, full, Running())
 
 

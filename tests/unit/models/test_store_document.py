@@ -132,8 +132,10 @@ def test_only_generated_names_are_ours_to_drop(name: str, *, generated: bool) ->
 
 def test_room_counts_only_what_is_missing() -> None:
     almost = held(profile(1, MAX_CHARACTERS - 200))
-    assert fits(almost, [profile(1, 9)])
-    assert not fits(almost, [profile(2, 200)])
+    length = len(document([], almost, referenced=frozenset(almost)).text)
+    assert fits(almost, length, [profile(1, MAX_CHARACTERS - 200)])
+    assert fits(almost, length, [profile(1, 9)])
+    assert not fits(almost, length, [profile(2, 200)])
 
 
 _NUMBERS = st.integers(0, 30)
