@@ -5,7 +5,6 @@ async with model_scene(cluster) as scene:
     await scene.until("demo", "WaitingForPod")
 """
 
-import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -166,6 +165,10 @@ class ModelScene:
         await self.world.client.apply(f"{path}/{name}", body, manager="dashboard")
         await self.world.client.merge(f"{path}/{name}/status", {"status": {"phase": phase}})
 
+    async def rest(self) -> None:
+        """Wait for a while in which the operator writes nothing."""
+        await quiet(self.world)
+
     def assert_sound(self) -> None:
         """Conditions of all activations are well formed."""
         for name, found in self.mirror.all(self.path).items():
@@ -192,14 +195,19 @@ async def model_corner(cluster: DevCluster) -> AsyncIterator[ModelScene]:
 
 
 @contextlib.asynccontextmanager
-async def model_scene(cluster: DevCluster) -> AsyncIterator[ModelScene]:
-    """The corner with a running operator; at the end it must be silent, and what it wrote sound."""
+async def model_scene(
+    cluster: DevCluster, *, writes: Collection[tuple[str, str, str]] = ()
+) -> AsyncIterator[ModelScene]:
+    """The corner with a running operator; at the end it must be silent, and what it wrote sound.
+
+    `writes` is what is written here besides `MODEL_WRITES`.
+    """
     mark = cluster.audit_mark()
     async with model_corner(cluster) as scene, operator(scene.world, seams=scene.seams):
         yield scene
-        await quiet(scene.world)
+        await scene.rest()
         scene.assert_sound()
-    assert_honest_writes(scene.world.operator_writes(mark), MODEL_WRITES)
+    assert_honest_writes(scene.world.operator_writes(mark), {*MODEL_WRITES, *writes})
 
 
 def install_kinds(cluster: DevCluster) -> None:
@@ -223,8 +231,3 @@ async def make_node(scene: ModelScene, name: str, allocatable: Mapping[str, str]
         "nodeInfo": {"architecture": "amd64", "operatingSystem": "linux"},
     }
     await scene.world.client.merge(f"/api/v1/nodes/{name}/status", {"status": status})
-
-
-async def in_thread(function: Any, *arguments: Any) -> None:
-    """Run a blocking helper of the cluster."""
-    await asyncio.to_thread(function, *arguments)
