@@ -14,10 +14,12 @@ import yaml
 from magicstick import __version__
 from magicstick.api.crds import render_all
 from magicstick.cli import main
+from magicstick.cli.app import COMMANDS
 from magicstick.runtime.settings import GROUPS, described
 
 HELP_TIMES = 20
 """`--help` may take so many times as long as a Python that does nothing: 300 ms where that takes 15 ms."""
+VISIBLE = tuple(command for command in COMMANDS if command != "settings")
 FIRST_LINE_TIMES = 60
 """The same for the first line of the log: under a second."""
 REPOSITORY = Path(__file__).parents[2]
@@ -69,12 +71,12 @@ def test_help_lists_the_commands_and_is_what_no_arguments_give(capsys: pytest.Ca
     with_flag = capsys.readouterr().out
     assert run() == 0
     assert capsys.readouterr().out == with_flag
-    for command in ("run", "crds", "version"):
+    for command in VISIBLE:
         assert f" {command} " in with_flag
     assert " settings " not in plain(with_flag).partition("Commands")[2].partition("Settings are")[0]
 
 
-@pytest.mark.parametrize("command", ["run", "crds", "version"])
+@pytest.mark.parametrize("command", VISIBLE)
 def test_each_command_has_examples(capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert run(command, "--help") == 0
     text = plain(capsys.readouterr().out)
@@ -266,6 +268,13 @@ def test_shells_complete_commands_options_and_values(line: str, expected: set[st
         COMP_CWORD=str(len(line.split(" ")) - 1),
     )
     assert set(done.stdout.split()) == expected
+
+
+@pytest.mark.parametrize("command", VISIBLE)
+def test_the_page_of_the_command_line_tells_of_each_command(command: str) -> None:
+    page = (REPOSITORY / "docs" / "cli.md").read_text()
+    assert f"| [`{command}`](#{command}) |" in page
+    assert f"\n## {command}\n" in page
 
 
 def test_the_page_of_the_settings_can_be_written_and_checked(tmp_path: Path) -> None:
