@@ -100,7 +100,10 @@ def _variant(preset: Preset, local: LocalModel, hardware: Hardware) -> Variant:
     if len(runnable) != 1:
         pair = f"{local.engine} on {local.compute_target}"
         nodes = f" on nodes of the architecture {' or '.join(sorted(known))}" if fitting and known else ""
-        refuse(_PRESET, f"must have exactly one variant for {pair}{nodes}, and has {len(runnable) or 'none'}")
+        field, must = (
+            (_PRESET, "must") if local.preset else ("metadata.name", "is that of a preset, which must")
+        )
+        refuse(field, f"{must} have exactly one variant for {pair}{nodes}, and has {len(runnable) or 'none'}")
     return runnable[0]
 
 

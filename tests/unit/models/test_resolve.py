@@ -124,6 +124,12 @@ def test_an_activation_named_like_a_preset_inherits_it() -> None:
     assert model.artifact == "awq-int4"
 
 
+def test_a_preset_that_is_inherited_by_name_and_does_not_fit_is_told_by_the_name() -> None:
+    refusal = refused(CPU, name="qwen352bvlembedding")
+    assert refusal.field == "metadata.name"
+    assert "is that of a preset, which must have exactly one variant for VLLM on cpu" in refusal.problem
+
+
 def test_the_preset_that_is_named_wins_over_the_activations_name() -> None:
     model = resolved({"computeTarget": "cpu", "preset": "qwen2505bcpu"}, name="qwen3827b")
     assert model.url == "hf://Qwen/Qwen2.5-0.5B-Instruct"
