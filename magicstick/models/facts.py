@@ -110,11 +110,11 @@ class ModelFacts:
         store.index(LABEL_INDEX, _by_model)
         return store.by_index(LABEL_INDEX, f"{namespace}/{activation_label(name)}")
 
-    def freetoken_runtime(self) -> Resource | None:
-        """The ConfigMap that describes the FreeToken runtime, as far as it could ever be read."""
+    def freetoken_runtime(self) -> tuple[Resource | None, bool]:
+        """The ConfigMap that describes the FreeToken runtime, and whether its absence counts."""
         key = ObjectKey(self.site.appliance_namespace, FREETOKEN_RUNTIME)
         store: Store[Resource] = self._reads.store(CONFIG_MAP, *key)
-        return store.get(key)
+        return store.get(key), store.synced
 
     def _indexed(self, kind: Kind, by: Callable[[Any], tuple[str, ...]]) -> Store[Resource]:
         store: Store[Resource] = self._reads.store(kind)

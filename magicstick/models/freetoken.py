@@ -8,7 +8,7 @@ from magicstick.models.freetoken_objects import deployment, endpoint, service
 from magicstick.models.freetoken_runtime import CONFIG_MAP, FreeTokenRuntime, freetoken_runtime
 from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.observation import CheckState, ModelObservation
-from magicstick.models.plans import carry_out, report, still_serving
+from magicstick.models.plans import carry_out, kept, report, still_serving
 from magicstick.models.pods import PodView, trouble
 from magicstick.models.publication import publication
 from magicstick.models.resolved import ResolvedFreeToken
@@ -22,6 +22,8 @@ DETAIL_LIMIT: Final = 500
 
 def decide(o: ModelObservation, model: ResolvedFreeToken) -> Plan:
     """What to do next for a model that nothing before its runtime holds up."""
+    if not o.descriptor_known:
+        return kept(o, ModelReason.API_UNAVAILABLE, f"ConfigMap {CONFIG_MAP} cannot be read now.")
     if o.descriptor is None:
         return _no_runtime(o, f"ConfigMap {CONFIG_MAP} does not exist")
     runtime = freetoken_runtime(o.descriptor.data)

@@ -115,7 +115,9 @@ class ModelObservation:
     pods: tuple[PodView, ...] | None = ()
     """All Pods of the model's name in its namespace; None while they cannot be read."""
     descriptor: Resource | None = None
-    """The ConfigMap that describes the FreeToken runtime."""
+    """The ConfigMap that describes the FreeToken runtime; its absence counts while `descriptor_known`."""
+    descriptor_known: bool = True
+    """Whether it, or its absence, could ever be read."""
     check: EngineCheck = EngineCheck()
     published: bool | None = None
     """Whether the model catalog lists the model; None while nobody can tell. A seam, as `ports` says."""

@@ -48,8 +48,11 @@ def report(
         runtime_ready="True" if serving else "False",
         published="True" if serving and is_published(o) else "False",
         effective=serving,
+        endpoint=o.status.runtime_endpoint if serving else "",
         pod_creation=_awaited(o),
         pod_recovery=None if serving else _attempts(o),
+        memory_usage=o.check.memory_usage if serving else None,
+        freetoken_stats=o.check.stats if serving else None,
     )
     return carry_out(o, told, steps)
 
@@ -63,6 +66,7 @@ def carry_out(
         told,
         message=standing(o) + told.message,
         resolved=resolved,
+        profile=told.profile or _named_profile(o),
         requested_kv_cache_type=kv_cache.requested(o.activation.spec) if o.local else "",
         catalog_id="" if o.resolved is not None and resolved is None else o.name,
         model_ref="" if resolved is None else f"{resolved.backend}/{o.name}",
@@ -129,6 +133,12 @@ def _serves_now(o: ModelObservation, runtime: Runtime) -> bool:
     if runtime.kind == DEPLOYMENT:
         return direct_replicas(runtime.live) > 0
     return runtime.kind == KUBEAI_MODEL and replicas(runtime.live, o.pods or ())[0] > 0
+
+
+def _named_profile(o: ModelObservation) -> str:
+    """The profile that the standing Model names."""
+    named = None if o.model is None else o.model.spec.get("resourceProfile")
+    return named if isinstance(named, str) else ""
 
 
 def _resolved(o: ModelObservation) -> Resolved | None:

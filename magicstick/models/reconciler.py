@@ -119,13 +119,15 @@ class ModelReconciler:
     def _surrounded(self, o: ModelObservation) -> ModelObservation:
         """With what matters to a model that is wanted, whether it can be resolved or not."""
         facts, namespace = self.facts, _namespace(o.activation)
+        descriptor, descriptor_known = facts.freetoken_runtime()
         return replace(
             o,
             cleanup=self._gate.cache_cleanup(self._clock.now()).message,
             sharing=self._seams.sharing.sharing(target_of(o.activation), o.name, namespace),
             kubeai_served=facts.kubeai_served,
             occupant=facts.model(o.name, namespace),
-            descriptor=facts.freetoken_runtime(),
+            descriptor=descriptor,
+            descriptor_known=descriptor_known,
             published=self._seams.publication.published(o.name, namespace),
         )
 

@@ -98,7 +98,8 @@ def test_runtimes_of_every_backend_and_place_are_removed_last_made_first() -> No
 
 @pytest.mark.parametrize("local", [{"engine": "Nonsense"}, {"engine": 7}, "no object"])
 def test_an_engine_that_cannot_be_read_does_not_keep_a_runtime(local: object) -> None:
-    for fields in ({"dying": True}, {"enabled": False}):
+    ways: list[dict[str, Any]] = [{"dying": True}, {"enabled": False}]
+    for fields in ways:
         plan = decided(observation(activation(local=local, **fields), live_model(), **OFF))
         assert deletions(plan) == [("Model", "demo", "uid-model", None)]
 
@@ -190,12 +191,12 @@ def test_row_13_e29_what_is_not_ready_is_not_published_whatever_the_catalog_says
 def test_row_13_a_runtime_that_serves_is_left_alone_and_stays_fine() -> None:
     ready = stored(decided(observation(None, live_model(ready=1), pods=(pod(ready=True),), published=True)))
     missing = (module("litellm", not_ready(Gap.NOT_READY)),)
-    plan = decided(
-        observation(ready, live_model(ready=1), pods=(pod(ready=True),), modules=missing, published=True)
-    )
+    standing = live_model(ready=1, spec={"minReplicas": 1, "resourceProfile": "named:1"})
+    plan = decided(observation(ready, standing, pods=(pod(ready=True),), modules=missing, published=True))
     assert told(plan) == ("WaitingForModules", "WaitingForModules")
     assert plan.steps == ()
     assert condition(plan, "RuntimeReady") == "True"
+    assert status_of(plan)["resolvedResourceProfile"] == "named:1"
 
 
 def test_row_13_what_is_not_known_of_a_module_changes_nothing() -> None:

@@ -7,13 +7,16 @@ import pytest
 from magicstick.models.freetoken_runtime import FreeTokenRuntime, freetoken_runtime
 from magicstick.models.observation import CheckState, EngineCheck
 from magicstick.models.pods import PodView
+from magicstick.modules.facts import Gap, not_ready
 from magicstick.runtime.plan import Plan
 from tests.support.model_objects import (
     DIGEST,
+    activation,
     descriptor,
     freetoken,
     live_deployment,
     live_service,
+    module,
     observation,
     pod,
 )
@@ -129,6 +132,25 @@ def test_a_healthy_runtime_tells_its_address_and_is_ready_once_it_is_published()
 def test_health_that_was_good_holds_while_nobody_can_tell() -> None:
     before = stored(look(ready=1, check=EngineCheck(CheckState.PASSED), published=True))
     assert told(look(ready=1, of=before, published=True))[0] == "Ready"
+
+
+def test_a_runtime_that_serves_keeps_its_address_while_something_else_is_waited_for() -> None:
+    """Without it the catalog would withdraw a model that is fine."""
+    healthy = EngineCheck(CheckState.PASSED, stats={"activeRequests": 1})
+    before = stored(look(ready=1, check=healthy, published=True))
+    missing = (module("litellm", not_ready(Gap.NOT_READY)),)
+    plan = look(ready=1, of=before, check=healthy, published=True, modules=missing)
+    assert told(plan)[0] == "WaitingForModules"
+    assert condition(plan, "RuntimeReady") == "True"
+    assert status_of(plan)["runtimeEndpoint"] == ENDPOINT
+    gone = look(ready=0, of=before, check=healthy, published=True, modules=missing)
+    assert (condition(gone, "RuntimeReady"), status_of(gone)["runtimeEndpoint"]) == ("False", "")
+
+
+def test_a_description_that_cannot_be_read_is_not_absent() -> None:
+    before = activation(status={"phase": "Ready"})
+    plan = look(ready=1, of=before, descriptor=None, descriptor_known=False)
+    assert (plan.steps, plan.status) == ((), None)
 
 
 def test_a_rollout_that_is_not_complete_is_not_ready() -> None:

@@ -443,7 +443,8 @@ def test_the_effective_cache_type_is_empty_until_a_replica_is_ready() -> None:
 
 @pytest.mark.req("MS-359", "MS-360", "MS-363")
 def test_row_29_an_ollama_model_is_not_ready_before_its_alias_is() -> None:
-    serving, seen = live_model(ready=1), {"resolved": ollama(), "published": True}
+    serving = live_model(ready=1)
+    seen: dict[str, Any] = {"resolved": ollama(), "published": True}
     for check in (EngineCheck(), EngineCheck(CheckState.WAITING, "The source is still downloading.")):
         plan = look(None, pod(ready=True), serving=serving, check=check, **seen)
         assert told(plan) == ("Starting", "WaitingForOllamaAlias")
@@ -461,7 +462,8 @@ def test_row_29_an_ollama_model_is_not_ready_before_its_alias_is() -> None:
 
 
 def test_row_29_an_alias_that_was_there_holds_while_nobody_can_tell() -> None:
-    serving, seen = live_model(ready=1), {"resolved": ollama(), "published": True}
+    serving = live_model(ready=1)
+    seen: dict[str, Any] = {"resolved": ollama(), "published": True}
     passed = EngineCheck(CheckState.PASSED)
     ready = stored(look(None, pod(ready=True), serving=serving, check=passed, **seen))
     assert told(look(ready, pod(ready=True), serving=serving, **seen))[0] == "Ready"
