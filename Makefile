@@ -6,6 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
+# Areas in which every requirement is carried by a test, save those of programs that are not there yet:
+# what the dashboard may write (MS-014), and the host worker (MS-095).
+CLOSED := core,api,modules,deploy,hardware,gpu-intel,hostops,appliance
+EXCEPT := MS-014,MS-095
 # The quick ones first.
 TESTS := tests/unit tests/core tests/devcluster tests/integration tests/e2e
 ARGS ?=
@@ -37,7 +41,7 @@ dev: $(STAMP) ## start a real control plane, run the operator on it, show the ap
 	@$(BIN)/python -m hack.dev $(if $(ONCE),--once) $(if $(GPU),--gpu $(GPU)) $(if $(MODULES),--modules $(MODULES)) $(ARGS)
 
 test: lint ## lint, then all tests, on a real control plane where they need one
-	@$(BIN)/python -m hack.requirements --closed core,api,modules,deploy
+	@$(BIN)/python -m hack.requirements --closed $(CLOSED) --except $(EXCEPT)
 	@$(BIN)/python -m hack.devcluster build
 	@$(PYTEST) $(TESTS) $(ARGS)
 

@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from hack.requirements import Mark, Requirement, main, marks_in, open_by_area, read_marks, read_table
+from hack.requirements import (
+    Mark,
+    Requirement,
+    broken_promises,
+    main,
+    marks_in,
+    open_by_area,
+    read_marks,
+    read_table,
+)
 
 ROWS = {
     "MS-001": Requirement("MS-001", "one", "core"),
@@ -63,3 +72,20 @@ def test_an_unknown_area_is_refused_with_the_list_of_areas(capsys: pytest.Captur
 def test_an_open_row_in_a_closed_area_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--closed", "palena-ui"]) == 1
     assert "PA-" in capsys.readouterr().err
+
+
+def test_an_exception_lets_its_row_alone_be_open() -> None:
+    areas = open_by_area(ROWS, [])
+    assert list(broken_promises(areas, ["core"], ["MS-001"])) == ["area core must be closed, open: MS-002"]
+    assert list(broken_promises(areas, ["core"], ["MS-001", "MS-002"])) == []
+
+
+def test_an_exception_ends_when_its_row_is_carried_or_its_area_is_not_closed() -> None:
+    areas = open_by_area(ROWS, [Mark("MS-001", "a")])
+    told = "no open row of a closed area, and so no exception: MS-001, PA-001"
+    assert list(broken_promises(areas, ["core"], ["MS-001", "MS-002", "PA-001"])) == [told]
+
+
+def test_a_needless_exception_fails_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--closed", "modules", "--except", "MS-001"]) == 1
+    assert "no exception: MS-001" in capsys.readouterr().err
