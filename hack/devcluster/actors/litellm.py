@@ -66,6 +66,7 @@ class LiteLlmActor:
         self._faults: list[Fault] = []
         self._open = asyncio.Event()
         self._open.set()
+        self._waiting = 0
         self._shown: dict[str, Deployment] | None = None
         self._changed = asyncio.Condition()
         self._runner: web.AppRunner | None = None
@@ -135,6 +136,10 @@ class LiteLlmActor:
                 names = sorted(each["model_name"] for each in self.models.values())
                 raise AssertionError(f"not within {deadline_s:g} s; models {names}") from None
 
+    async def until_waiting(self, count: int) -> None:
+        """Wait until so many callers stand before the shut door."""
+        await self.until(lambda: self._waiting >= count)
+
     # -- serving ---------------------------------------------------------------------------------------
 
     async def start(self) -> None:
@@ -165,7 +170,7 @@ class LiteLlmActor:
     async def _answer(self, request: web.Request) -> web.Response:
         body = await request.json() if request.can_read_body else {}
         call = self._noted(request, body)
-        await self._open.wait()
+        await self._admitted()
         fault = next((each for each in self._faults if each.when(call)), None)
         if fault is not None and not fault.carried_out:
             answer = web.Response(status=fault.status, body=fault.body, headers=fault.headers)
@@ -176,6 +181,16 @@ class LiteLlmActor:
         async with self._changed:
             self._changed.notify_all()
         return answer
+
+    async def _admitted(self) -> None:
+        """Wait until the door is open, and let those know who wait for callers."""
+        self._waiting += 1
+        async with self._changed:
+            self._changed.notify_all()
+        try:
+            await self._open.wait()
+        finally:
+            self._waiting -= 1
 
     def _noted(self, request: web.Request, body: Mapping[str, Any]) -> Call:
         path = unquote(request.raw_path)

@@ -194,7 +194,7 @@ def test_what_is_marked_as_managed_is_ours(mark: object) -> None:
 
 @pytest.mark.parametrize("mark", [False, "false", None, 1, "yes", ["true"]])
 @pytest.mark.parametrize("stored", [True, False])
-def test_what_is_not_marked_is_never_deleted(mark: object, stored: bool) -> None:
+def test_what_is_not_marked_is_never_deleted(mark: object, *, stored: bool) -> None:
     foreign = deployment("foreign", "x", ai_appliance_managed=mark, db_model=stored)
     assert replan(NOTHING, (foreign,)).empty
 

@@ -1,4 +1,4 @@
-"""Which routes there should be, row by row of the specification (spec: models §16, companions §1.3–1.5)."""
+"""Which routes there should be, row by row of the specification (spec: models §16, companions §1.3 to §1.5)."""
 
 import json
 from typing import Any
@@ -115,7 +115,7 @@ def test_a_model_of_nobody_needs_no_activation() -> None:
     ],
 )
 def test_a_model_of_an_activation_is_routed_while_the_activation_says_that_it_runs(
-    changes: dict[str, Any], routed: bool
+    changes: dict[str, Any], *, routed: bool
 ) -> None:
     sources = Sources(models=(model(owner="demo"),), activations=(activation(**changes),))
     assert ("demo" in routes(sources)) is routed
@@ -193,7 +193,7 @@ def test_a_direct_runtime_that_does_not_run_is_not_routed(made: Any, changes: di
         ("http://a b.ai.svc.cluster.local/v1", False),
     ],
 )
-def test_requests_go_to_services_of_the_models_namespace_alone(endpoint: str, accepted: bool) -> None:
+def test_requests_go_to_services_of_the_models_namespace_alone(endpoint: str, *, accepted: bool) -> None:
     activated = freetoken(endpoint=endpoint)
 
     assert endpoint_of(activated) == (endpoint.rstrip("/") if accepted else "")
@@ -325,7 +325,7 @@ def test_a_bad_entry_costs_its_neighbours_nothing_and_is_told(bad: object) -> No
 
 
 @pytest.mark.parametrize(("enabled", "routed"), [(False, False), (0, True), ("false", True), (None, True)])
-def test_only_the_boolean_false_disables_an_entry(enabled: object, routed: bool) -> None:
+def test_only_the_boolean_false_disables_an_entry(enabled: object, *, routed: bool) -> None:
     entry = {"name": "cloud", "model": "m", "enabled": enabled}
     assert bool(routes(Sources(external=listed(entry)))) is routed
 
