@@ -150,11 +150,17 @@ class ModelObservation:
     @property
     def namespace(self) -> str:
         """Where the model is served, as far as it is known."""
-        if isinstance(self.spec, InvalidSpec):
-            return ""
-        return self.spec.target_namespace
+        return namespace_of(self.activation, self.spec)
 
     @property
     def model(self) -> Resource | None:
         """The KubeAI Model of ours that serves the activation at the place where it should."""
         return self.occupant if self.occupant is not None and serves(self.occupant, self.name) else None
+
+
+def namespace_of(activation: Resource, spec: ModelActivationSpec | InvalidSpec) -> str:
+    """Where a model is served; of a spec that cannot be read, as far as it says, else ""."""
+    if not isinstance(spec, InvalidSpec):
+        return spec.target_namespace
+    namespace = activation.spec.get("targetNamespace")
+    return namespace if isinstance(namespace, str) else ""

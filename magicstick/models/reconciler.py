@@ -8,7 +8,8 @@ from magicstick.api import labels
 from magicstick.api.kinds import KUSTOMIZATION, MODEL_ACTIVATION, MODULE_ACTIVATION
 from magicstick.api.model_activation import ModelActivationSpec
 from magicstick.api.model_activation_status import ModelActivationStatus
-from magicstick.api.parse import InvalidSpec, parse, read_status
+from magicstick.api.parse import parse, read_status
+from magicstick.catalogs.applications import ApplicationCatalog
 from magicstick.hostops.facts import edge as cleanup_edge
 from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NODE, POD, ObjectKey
@@ -18,7 +19,7 @@ from magicstick.models.facts import ModelFacts, node_changed
 from magicstick.models.freetoken_runtime import CONFIG_MAP as FREETOKEN_RUNTIME
 from magicstick.models.hardware import Hardware
 from magicstick.models.kinds import DEPLOYMENT, KUBEAI_MODEL, SERVICE
-from magicstick.models.observation import ModelObservation, RequiredModule
+from magicstick.models.observation import ModelObservation, RequiredModule, namespace_of
 from magicstick.models.pods import SELECTOR, PodView
 from magicstick.models.ports import CacheGate, Catalogs, ModelSettings, Seams, WakeUp
 from magicstick.models.release_facts import ReleaseFacts
@@ -37,6 +38,8 @@ from magicstick.runtime.reconciler import Declaration, Edge
 NAME: Final = "models"
 REMOVAL_S: Final = 5.0
 """A removal is looked at so often, whatever happens (spec: models §9)."""
+RECORDED_S: Final = 0.1
+"""So soon an attempt is carried out after it was written down; a status that does not stick must not spin."""
 
 
 class ModelReconciler:
@@ -75,7 +78,12 @@ class ModelReconciler:
 
     def follow(self, wake: WakeUp) -> None:
         """Have `wake` called for what no watched object tells."""
-        self._catalogs.subscribe(lambda _name, _old, _new: wake(self._wakes.everyone()))
+
+        def changed(_name: str, old: object, new: object) -> None:
+            if new is not old and not isinstance(new, ApplicationCatalog):
+                wake(self._wakes.everyone())
+
+        self._catalogs.subscribe(changed)
         for seam in (self._seams.publication, self._seams.checks, self._seams.sharing):
             seam.follow(wake)
 
@@ -102,15 +110,16 @@ class ModelReconciler:
     def observation(self, activation: Resource) -> ModelObservation:
         """What there is to know about one activation now; of one that nobody wants, only what is left."""
         facts, name = self.facts, activation.metadata.name
+        spec = parse(ModelActivationSpec, activation)
         standing = ModelObservation(
             activation,
-            parse(ModelActivationSpec, activation),
+            spec,
             read_status(ModelActivationStatus, activation),
             resync_s=self._resync_s,
             ours=belongs_to(activation, facts.site),
             blind=facts.blind(),
             runtimes=facts.runtimes(name),
-            pods=facts.pods(name, _namespace(activation)),
+            pods=facts.pods(name, namespace_of(activation, spec)),
         )
         if standing.blind or not (standing.ours and standing.enabled) or standing.dying:
             return standing
@@ -118,7 +127,7 @@ class ModelReconciler:
 
     def _surrounded(self, o: ModelObservation) -> ModelObservation:
         """With what matters to a model that is wanted, whether it can be resolved or not."""
-        facts, namespace = self.facts, _namespace(o.activation)
+        facts, namespace = self.facts, o.namespace
         descriptor, descriptor_known = facts.freetoken_runtime()
         return replace(
             o,
@@ -165,15 +174,6 @@ class ModelReconciler:
         return ModelCatalogs(targets, presets, modules)
 
 
-def _namespace(activation: Resource) -> str:
-    """Where the model is served; of a spec that cannot be read, as far as it says."""
-    spec = parse(ModelActivationSpec, activation)
-    if not isinstance(spec, InvalidSpec):
-        return spec.target_namespace
-    namespace = activation.spec.get("targetNamespace")
-    return namespace if isinstance(namespace, str) else ""
-
-
 def _declare(site: Site, wakes: ModelWakes, release: ReleaseFacts, resync_s: float) -> Declaration:
     return Declaration(
         name=NAME,
@@ -193,7 +193,7 @@ def _declare(site: Site, wakes: ModelWakes, release: ReleaseFacts, resync_s: flo
             Outcome.HELD: resync_s,
             Outcome.NOT_OURS: None,
             Outcome.RELEASED: None,
-            Outcome.RECORDED: 0.0,
+            Outcome.RECORDED: RECORDED_S,
             **{outcome: min(delay_s, resync_s) for outcome, delay_s in DUE_S.items()},
         },
     )

@@ -226,25 +226,28 @@ def _conditions(generation: int, report: Report) -> list[Condition]:
     ]
 
 
+_UNRESOLVED: Final[Mapping[str, object]] = {
+    "computeTarget": "",
+    "engine": "",
+    "artifact": "",
+    "precision": "",
+    "quantization": "",
+    "effectiveKvCacheType": "",
+    "vramRequiredMi": 0,
+    "memoryRequiredMi": 0,
+    "cpuOffloading": False,
+    "memoryArchitecture": "",
+    "sharedPoolId": "",
+    "gpuAllocationMode": "",
+}
+
+
 def _resolved(report: Report) -> Status:
     """The fields that tell what the model was resolved to, each of them always present."""
-    fields: Status = {
-        "computeTarget": "",
-        "engine": "",
-        "artifact": "",
-        "precision": "",
-        "quantization": "",
+    fields = {
+        **_UNRESOLVED,
         "requestedKvCacheType": report.requested_kv_cache_type,
-        "effectiveKvCacheType": "",
         "resolvedResourceProfile": report.profile,
-        "vramRequiredMi": 0,
-        "memoryRequiredMi": 0,
-        "cpuOffloading": False,
-        "cpuResources": None,
-        "memoryArchitecture": "",
-        "sharedPoolId": "",
-        "gpuAllocationMode": "",
-        "gpuSharing": None,
     }
     model = report.resolved
     if model is None:
