@@ -6,7 +6,8 @@
 # probe does, and what it could not do shows in the log alone. It prints no secret, and passes none as an
 # argument. The files clients/*.json say what a client looks like; the realm's file says the same.
 #
-# Keycloak's image has no programs but bash, those of coreutils, and its own.
+# Keycloak's image has no programs but bash, those of coreutils, and its own. Not verified against a running
+# Keycloak: written for the kcadm.sh of version 26.
 set -u
 
 HERE=$(dirname "$0")
@@ -48,19 +49,22 @@ sync_client() {
 
 # sync_roles CLIENT ROLE...: exactly these roles of realm-management, for the client's own account.
 sync_roles() {
-  local client account role
+  local client account role present wanted=
   client=$(id clients -q "clientId=$1") && account=$(id "clients/$client/service-account-user") || return
+  present=$(admin get-roles -r $REALM --uid "$account" --cclientid realm-management \
+    --fields name --format csv --noquotes) || return
   shift
-  for role in $(admin get-roles -r $REALM --uid "$account" --cclientid realm-management \
-    --fields name --format csv --noquotes); do
+  for role in $present; do
     case " $* " in
       *" $role "*) ;;
       *) admin remove-roles -r $REALM --uid "$account" --cclientid realm-management --rolename "$role" || return ;;
     esac
   done
   for role in "$@"; do
-    admin add-roles -r $REALM --uid "$account" --cclientid realm-management --rolename "$role" || return
+    wanted="$wanted --rolename $role"
   done
+  # shellcheck disable=SC2086 # one word each: names of roles have no blanks
+  admin add-roles -r $REALM --uid "$account" --cclientid realm-management $wanted
 }
 
 sync() {
