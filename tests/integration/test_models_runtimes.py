@@ -16,8 +16,11 @@ from tests.support.gpu_objects import card
 from tests.support.kubeai import PODS
 from tests.support.mirror import Mirror
 from tests.support.model_objects import descriptor
-from tests.support.model_scene import CPU, ModelScene, install_kinds, make_node, model_scene
+from tests.support.model_scene import CPU, ModelScene, install_kinds, make_node, model_corner, model_scene
+from tests.support.operator import operator
 from tests.support.oracles import told
+from tests.support.rights import grant, grant_where_models_run, user
+from tests.support.world import AGENT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
@@ -25,6 +28,7 @@ GOLDEN = golden.load("models")
 STRICT_DRY_RUN = "fieldManager=magicstick-operator&fieldValidation=Strict&force=true&dryRun=All"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/ai/deployments"
 SERVICES = "/api/v1/namespaces/ai/services"
+FORBIDDEN = 403
 GPU_LABELS = {
     "nvidia.com/gpu.count": "1",
     "nvidia.com/gpu.replicas": "1",
@@ -198,6 +202,43 @@ async def test_a_ready_model_at_rest_asks_for_nothing(cluster: DevCluster) -> No
         mark = cluster.audit_mark()
         await scene.rest()
         assert told(scene.world.operator_requests(mark)) == []
+
+
+@pytest.mark.req("MS-011")
+async def test_the_operators_own_rights_suffice_for_models(cluster: DevCluster) -> None:
+    mark = cluster.audit_mark()
+    async with model_corner(cluster) as scene:
+        token = await grant(scene.world)
+        await grant_where_models_run(scene.world)
+        async with operator(scene.world, token=token, seams=scene.seams):
+            await scene.activate("granted", local=CPU)
+            await scene.until("granted", "Starting", "WaitingForCpuProfile")
+            await scene.kubeai.take()
+            await scene.kubeai.until_model("granted")
+            pod = await scene.kubeai.make_pod("granted", phase="Failed", reason="Evicted")
+            await scene.kubeai.mirror.until("it is gone", lambda: scene.kubeai.mirror.get(PODS, pod) is None)
+            await scene.kubeai.serve("granted")
+            await scene.until("granted", "Reconciling", "WaitingForCatalog")
+            await scene.delete("granted")
+            await scene.mirror.until("it is gone", lambda: scene.get("granted") is None)
+            await scene.rest()
+    asked = [each for each in cluster.audit(AGENT, mark) if each.user == user(scene.world)]
+    assert {"models", "pods", "helmreleases"} <= {each.resource for each in asked if each.is_write}
+    assert told([each for each in asked if each.code == FORBIDDEN]) == []
+
+
+async def test_without_a_right_where_models_run_a_model_says_so_and_heals(cluster: DevCluster) -> None:
+    async with model_corner(cluster) as scene:
+        token = await grant(scene.world)
+        await grant_where_models_run(scene.world, writing=False)
+        async with operator(scene.world, token=token, seams=scene.seams):
+            await scene.activate("denied", local=CPU)
+            await scene.until("denied", "Starting", "WaitingForCpuProfile")
+            await scene.kubeai.take()
+            status = await scene.until("denied", "Degraded", "RuntimePermissionDenied")
+            assert "system:serviceaccount" not in str(status)
+            await grant_where_models_run(scene.world)
+            await scene.until("denied", "WaitingForPod")
 
 
 async def test_one_bad_model_disturbs_no_other(cluster: DevCluster) -> None:

@@ -28,6 +28,23 @@ def user(world: World) -> str:
     return f"system:serviceaccount:{world.namespace}:{ACCOUNT}"
 
 
+async def grant_where_models_run(world: World, *, writing: bool = True) -> None:
+    """Grant the account what the namespace of models brings along, under a name of the corner's own.
+
+    Without `writing`, only what is read there.
+    """
+    for file, obj in objects(MANIFESTS / "modules" / "basis"):
+        if file.name != "operator-rights.yaml":
+            continue
+        mine = _with_namespaces(copy.deepcopy(obj), {"ai-system": world.namespace})
+        if "rules" in mine:
+            mine["rules"] = [rule for rule in mine["rules"] if writing or "list" in rule["verbs"]]
+        mine["metadata"]["name"] += f"-{world.namespace}"
+        if mine["kind"] == "RoleBinding":
+            mine["roleRef"]["name"] += f"-{world.namespace}"
+        await asyncio.to_thread(world.cluster.rest.apply, mine)
+
+
 async def limit_kustomizations(world: World, token: str, verbs: Sequence[str]) -> None:
     """Allow these verbs on Kustomizations and no others; returns once the server acts on it."""
     rule = {"apiGroups": ["kustomize.toolkit.fluxcd.io"], "resources": ["kustomizations"], "verbs": [*verbs]}

@@ -483,3 +483,12 @@ def test_an_object_that_only_looks_like_ours_is_left_alone() -> None:
     other = live_object(KUBEAI_MODEL, "demo", serves=None)
     assert other.metadata.labels.get(labels.MANAGED_BY) is None
     assert decided(observation(occupant=other)).steps == ()
+
+
+@pytest.mark.req("MS-373")
+def test_what_vision_policy_was_requested_is_never_reported_as_being_in_effect() -> None:
+    seeing = kubeai(annotations={labels.VISION_ATTENTION: "flash-attn-triton"})
+    for serving, pods in (((), ()), ((live_model(ready=1),), (pod(ready=True),))):
+        plan = decided(observation(None, *serving, pods=pods, resolved=seeing, published=True))
+        assert applied(plan)[0]["metadata"]["annotations"] == {labels.VISION_ATTENTION: "flash-attn-triton"}
+        assert "flash-attn-triton" not in str(plan.status)
