@@ -34,9 +34,9 @@ async def test_an_oci_repository_has_no_status(stage: Stage) -> None:
     async with SourceActor(stage.client).running():
         await stage.repository("web", **HTTP)
         await until_ready(stage, "web", "True")
+        await stage.until("no status", lambda: stage.get(REPOSITORIES, "charts")["status"] == {})
     found = stage.get(REPOSITORIES, "charts")
     assert "finalizers" not in found["metadata"]
-    assert "conditions" not in found.get("status", {})
 
 
 async def test_a_failing_source_holds_its_releases_back(stage: Stage) -> None:
