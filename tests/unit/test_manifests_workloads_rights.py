@@ -113,18 +113,28 @@ def test_the_guard_reads_instances_and_one_secret() -> None:
     )
 
 
-def test_the_catalogs_controller_writes_the_catalog_and_none_of_our_kinds() -> None:
-    assert rights("ai", "ai-model-catalog-controller") == (
-        granted("ai", "kubeai.org", "models", "get list watch")
-        | granted("ai", "", "configmaps", "get list watch create update patch")
-        | granted("ai", "", "secrets", "get")
-        | granted("ai", "", "pods", "get list delete")
-        | granted("ai", "kubeopencode.io", "agenttemplates", "get list update")
-        | granted("ai", "coordination.k8s.io", "leases", "get create update patch")
-        | granted("ai-system", OURS, "modelactivations", "get list watch")
-        | granted("", "apiextensions.k8s.io", "customresourcedefinitions", "get", "models.kubeai.org")
-        | granted("", "apiextensions.k8s.io", "customresourcedefinitions", "get", f"modelactivations.{OURS}")
-    )
+CATALOGS_BOUNDS: Final = {
+    ("ai", "kubeai.org", "models"): READS,
+    ("ai", "", "configmaps"): READS | {"create", "update", "patch"},
+    ("ai", "", "secrets"): {"get"},
+    ("ai", "", "pods"): {"get", "list", "delete"},
+    ("ai", "kubeopencode.io", "agenttemplates"): {"get", "list", "update"},
+    ("ai", "coordination.k8s.io", "leases"): {"get", "create", "update", "patch"},
+    ("ai-system", OURS, "modelactivations"): READS,
+    ("", "apiextensions.k8s.io", "customresourcedefinitions"): {"get"},
+}
+"""The most that the catalog's controller may do (spec: models §20)."""
+
+
+def test_the_catalogs_controller_stays_within_its_bounds_and_writes_none_of_our_kinds() -> None:
+    given = rights("ai", "ai-model-catalog-controller")
+
+    assert {(right.namespace, right.group, right.resource) for right in given} == CATALOGS_BOUNDS.keys()
+    assert all(right.verb in CATALOGS_BOUNDS[right.namespace, right.group, right.resource] for right in given)
+    assert {right.name for right in given if right.resource == "customresourcedefinitions"} == {
+        "models.kubeai.org",
+        f"modelactivations.{OURS}",
+    }
 
 
 # --- the private mesh ------------------------------------------------------------------------------------
