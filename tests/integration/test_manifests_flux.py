@@ -135,9 +135,10 @@ def test_the_operators_kustomization_is_ready_however_the_appliance_is(
     assert cluster.rest.get(APPLIANCE)["status"]["phase"] == phase
 
 
-@pytest.mark.parametrize("key", ["litellm", "model-catalog"])
-def test_a_default_module_is_applied(cluster: DevCluster, key: str) -> None:
-    wait_ready(cluster, "infrastructure-basis")
+@pytest.mark.parametrize("key", ["litellm", "model-catalog", "anything-llm", "private-mesh"])
+def test_a_module_behind_the_gateway_is_applied(cluster: DevCluster, key: str) -> None:
+    wait_ready(cluster, "magicstick-operator")
+    wait_ready(cluster, "identity-pilot")
 
     wait_ready(cluster, install(cluster, key))
 
