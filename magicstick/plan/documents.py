@@ -109,7 +109,7 @@ def _documents(name: str, text: str) -> list[Document]:
 def _contents(name: str, text: str) -> Iterator[object]:
     number = 0
     try:
-        for content in yaml.load_all(text, Loader=_Loader):  # noqa: S506 - a safe loader, see the class
+        for content in yaml.load_all(text, Loader=_Loader):
             number += 1
             yield content
     except yaml.MarkedYAMLError as error:

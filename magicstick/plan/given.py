@@ -56,7 +56,8 @@ def check(documents: Iterable[Document], kinds: Iterable[Kind], namespace: str) 
     """
     known = {(kind.api_version, kind.kind): kind for kind in (*kinds, *OWN)}
     given: dict[tuple[Kind, ObjectKey], Given] = {}
-    problems, skipped = [], []
+    problems: list[str] = []
+    skipped: list[str] = []
     for document in documents:
         kind, why_not = _kind(document, known)
         if kind is None:

@@ -49,6 +49,4 @@ def with_defaults(schema: Schema, value: JsonValue) -> JsonValue:
     below = others if isinstance(others, Mapping) else {}
     given = {name: each for name, each in value.items() if each is not None}
     missing = {name: each["default"] for name, each in fields.items() if "default" in each}
-    return {
-        name: with_defaults(fields.get(name, below), each) for name, each in {**missing, **given}.items()
-    }
+    return {name: with_defaults(fields.get(name, below), each) for name, each in {**missing, **given}.items()}
