@@ -8,7 +8,7 @@ Nothing is dropped because something could not be read: while activations, Model
 catalog are not known, the store stays as it is.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -30,6 +30,7 @@ from magicstick.models.profiles import content_hash
 from magicstick.models.release_facts import ReleaseFacts, Wakes
 from magicstick.models.resolve import ModelCatalogs
 from magicstick.models.store_document import KEEP_UNUSED_S, Claim, StoreDocument, derive, is_generated
+from magicstick.models.wakes import ModelWakes
 from magicstick.modules.ports import Reads, on_new_state
 from magicstick.modules.wakes import identity_changed
 from magicstick.runtime.clock import Clock
@@ -96,7 +97,10 @@ class ProfileStoreReconciler:
         self._clock = clock
         self._claims = Claims(facts.site)
         self._unused: dict[str, datetime] = {}
-        self._declaration = _declare(facts, release, self._wakes, settings.requeue_seconds)
+        self._models = ModelWakes(facts)
+        self._declaration = _declare(
+            facts, release, self._wakes, self._wakes_by_node, settings.requeue_seconds
+        )
 
     @property
     def declaration(self) -> Declaration:
@@ -181,6 +185,10 @@ class ProfileStoreReconciler:
     def _wakes(self, _old: View | None = None, _new: View | None = None) -> tuple[ObjectKey, ...]:
         return (self._release.store_key,)
 
+    def _wakes_by_node(self, old: View | None, new: View | None) -> tuple[ObjectKey, ...]:
+        """As long as there is a model whose profile follows from nodes."""
+        return self._wakes() if any(self._models.by_node(old, new)) else ()
+
 
 def decide(o: StoreObservation, now: datetime) -> Plan:
     """What has to be written: the store, then the request to take it; nothing where both are done."""
@@ -241,7 +249,13 @@ def _profile_changed(old: View | None, new: View | None) -> bool:
     return before != after
 
 
-def _declare(facts: ModelFacts, release: ReleaseFacts, wakes: Wakes, resync_s: float) -> Declaration:
+def _declare(
+    facts: ModelFacts,
+    release: ReleaseFacts,
+    wakes: Wakes,
+    by_node: Callable[[View | None, View | None], Iterable[ObjectKey]],
+    resync_s: float,
+) -> Declaration:
     return Declaration(
         name=NAME,
         primary=CONFIG_MAP,
@@ -259,7 +273,7 @@ def _declare(facts: ModelFacts, release: ReleaseFacts, wakes: Wakes, resync_s: f
                 namespace=facts.site.appliance_namespace,
             ),
             Edge(KUBEAI_MODEL, wakes, "which profiles are in use", _profile_changed),
-            Edge(NODE, wakes, "which resource nodes publish", node_changed),
+            Edge(NODE, by_node, "which resource nodes publish", node_changed),
             *release.base_edges(wakes),
         ),
         requeue_s=dict.fromkeys(StoreOutcome, resync_s),

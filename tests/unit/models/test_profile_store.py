@@ -13,6 +13,7 @@ from magicstick.api.kinds import HELM_RELEASE, MODEL_ACTIVATION
 from magicstick.catalogs.compute_targets import ComputeTargetCatalog
 from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.catalogs.presets import PresetCatalog
+from magicstick.gpu.nodes import NodeView
 from magicstick.kube.errors import Forbidden
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CONFIG_MAP, NODE, ObjectKey
@@ -36,6 +37,7 @@ from magicstick.modules.facts import ModuleFacts
 from magicstick.modules.objects import Site
 from magicstick.runtime.plan import Patch, Plan
 from magicstick.runtime.reads import Reads
+from tests.support.gpu_objects import node
 from tests.support.model_objects import activation
 from tests.support.module_world import FakeDefinitions
 from tests.support.objects import resource
@@ -385,3 +387,24 @@ async def test_a_pass_works_out_anew_only_what_changed(monkeypatch: pytest.Monke
     bench.want(demo("a"), activation("b", generation=2, spec={"local": dict(CPU)}), demo("c"))
     await bench.plan()
     assert asked_for == ["a", "b", "b", "c"]
+
+
+def woken_by(bench: Bench, old: NodeView, new: NodeView) -> list[ObjectKey]:
+    """What a change of a node wakes."""
+    (edge,) = [each for each in bench.reconciler.declaration.edges if each.kind == NODE]
+    return list(edge.wakes(old, new)) if edge.changed(old, new) else []
+
+
+def test_nodes_wake_the_store_only_for_models_that_depend_on_them() -> None:
+    bench, labelled = Bench(), node("n1", labelled={"example.com/other": "true"})
+    assert woken_by(bench, node("n1"), labelled) == []
+    bench.want(demo())
+    assert woken_by(bench, node("n1"), labelled) == []
+    bench.want(demo(), activation("fast", spec={"type": "local", "local": {"computeTarget": "nvidia-gpu"}}))
+    assert woken_by(bench, node("n1"), labelled) == [KEY]
+    assert (
+        woken_by(
+            bench, node("n1", heartbeat="2026-01-01T12:00:00Z"), node("n1", heartbeat="2026-01-01T12:01:00Z")
+        )
+        == []
+    )
