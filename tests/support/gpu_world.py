@@ -36,25 +36,29 @@ class HandClock(SystemClock):
 
 
 class GpuWorld:
-    """The hardware of a corner. `label(module)` and `resource(module)` are a vendor's in this corner."""
+    """The hardware of a corner. `label(module)` and `resource(module)` are a vendor's in this corner.
+
+    Attributes:
+        suffix: what tells its names from those of other corners.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._suffix = world.namespace.split("-")[1]
+        self.suffix = world.namespace.split("-")[1]
         self._nodes: set[str] = set()
 
     def label(self, module: str) -> str:
-        return f"{self._suffix}.example.com/{VENDORS[module]}.present"
+        return f"{self.suffix}.example.com/{VENDORS[module]}.present"
 
     def resource(self, module: str) -> str:
-        return f"{self._suffix}.example.com/{module}"
+        return f"{self.suffix}.example.com/{module}"
 
     def definition(self, module: str) -> str:
-        return f"{VENDORS[module]}policies.{self._suffix}.example.com"
+        return f"{VENDORS[module]}policies.{self.suffix}.example.com"
 
     def name(self, node: str) -> str:
         """The name that a Node of this corner has in the cluster."""
-        return f"{self._suffix}-{node}"
+        return f"{self.suffix}-{node}"
 
     async def furnish(self) -> None:
         """The vendors' modules in the catalog, and an Appliance."""

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hack.bare import BareClient
@@ -47,22 +48,43 @@ async def grant_where_models_run(world: World, *, writing: bool = True) -> None:
 
 async def limit_kustomizations(world: World, token: str, verbs: Sequence[str]) -> None:
     """Allow these verbs on Kustomizations and no others; returns once the server acts on it."""
-    rule = {"apiGroups": ["kustomize.toolkit.fluxcd.io"], "resources": ["kustomizations"], "verbs": [*verbs]}
     role = f"{RBAC}/namespaces/{world.flux_namespace}/roles/{ACCOUNT}"
-    await world.client.merge(role, {"rules": [rule] if verbs else []})
+    group = "kustomize.toolkit.fluxcd.io"
+    await _limit(world, token, role, _Resource(group, "kustomizations", world.flux_namespace), verbs)
+
+
+async def limit_nodes(world: World, token: str, verbs: Sequence[str]) -> None:
+    """Allow these verbs on Nodes and no others; returns once the server acts on it."""
+    role = f"{RBAC}/clusterroles/{ACCOUNT}-{world.namespace}"
+    await _limit(world, token, role, _Resource("", "nodes"), verbs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Resource:
+    group: str
+    plural: str
+    namespace: str = ""
+
+
+async def _limit(world: World, token: str, role: str, resource: _Resource, verbs: Sequence[str]) -> None:
+    """Give a role these verbs on one resource; its other rules stay."""
+    rules = (await world.client.get(role)).get("rules") or []
+    kept = [rule for rule in rules if resource.plural not in rule["resources"]]
+    rule = {"apiGroups": [resource.group], "resources": [resource.plural], "verbs": [*verbs]}
+    await world.client.merge(role, {"rules": [*kept, *([rule] if verbs else [])]})
     async with BareClient(world.cluster.url, world.cluster.ca_file, token) as account:
 
         async def in_force() -> bool:
-            return {verb for verb in ALL_VERBS if await _may(account, world, verb)} == set(verbs)
+            return {verb for verb in ALL_VERBS if await _may(account, resource, verb)} == set(verbs)
 
         await until("the server acts on the role", in_force)
 
 
-async def _may(account: BareClient, world: World, verb: str) -> bool:
+async def _may(account: BareClient, resource: _Resource, verb: str) -> bool:
     attributes = {
-        "group": "kustomize.toolkit.fluxcd.io",
-        "resource": "kustomizations",
-        "namespace": world.flux_namespace,
+        "group": resource.group,
+        "resource": resource.plural,
+        "namespace": resource.namespace,
         "verb": verb,
     }
     body = {
