@@ -19,13 +19,15 @@ from magicstick import __version__
 from magicstick.cli.errors import FAILED, INTERRUPTED, MISUSED, CommandError
 from magicstick.cli.get.command import EPILOG as GET_EPILOG
 from magicstick.cli.get.command import get
+from magicstick.cli.plan import EPILOG as PLAN_EPILOG
+from magicstick.cli.plan import plan
 from magicstick.cli.quick import QuickCommand, QuickGroup
 from magicstick.cli.why import EPILOG as WHY_EPILOG
 from magicstick.cli.why import why
 
 NAME: Final = "magicstick"
 CATALOG: Final = "model-catalog"
-COMMANDS: Final = ("run", CATALOG, "get", "why", "crds", "version", "settings")
+COMMANDS: Final = ("run", CATALOG, "get", "why", "plan", "crds", "version", "settings")
 COMPLETION_WORDS: Final = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """Where shells put the command line that is to be completed."""
 
@@ -69,6 +71,7 @@ def application(*, run_options: bool, catalog_options: bool = False) -> typer.Ty
     app.command(CATALOG, help=CATALOG_HELP, epilog=CATALOG_EPILOG)(catalog)
     app.command("get", epilog=GET_EPILOG, cls=QuickCommand)(get)
     app.command("why", epilog=WHY_EPILOG, cls=QuickCommand)(why)
+    app.command("plan", epilog=PLAN_EPILOG, cls=QuickCommand)(plan)
     app.command("crds", epilog=CRDS_EPILOG)(crds)
     app.command("version", cls=QuickCommand, epilog=VERSION_EPILOG)(version)
     app.command("settings", hidden=True)(settings)

@@ -42,7 +42,7 @@ def run(access: Access, work: Callable[[Client], Awaitable[T]]) -> T:
     Raises:
         CommandError: the cluster cannot be asked, or answered with an error that `work` let pass.
     """
-    with _silent_logs():
+    with silent_logs():
         return asyncio.run(_ask(access, work))
 
 
@@ -122,7 +122,7 @@ def _reason(error: BaseException) -> str:
 
 
 @contextmanager
-def _silent_logs() -> Iterator[None]:
+def silent_logs() -> Iterator[None]:
     """Within the block nothing is logged: a command says itself what went wrong."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

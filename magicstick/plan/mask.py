@@ -60,4 +60,4 @@ def _is_secret(name: str) -> bool:
 
 
 def _all(value: Any) -> Any:
-    return {name: MASK for name in value} if isinstance(value, Mapping) else MASK
+    return dict.fromkeys(value, MASK) if isinstance(value, Mapping) else MASK

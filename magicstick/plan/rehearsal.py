@@ -8,6 +8,7 @@ Failure modes
     What the operator would need and cannot be read is a `BlindError`: half a plan is none.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from magicstick.kube.cache import Caches, NotSyncedError
 from magicstick.kube.client import Client
 from magicstick.kube.errors import Forbidden, NotFound
 from magicstick.kube.informer import InformerState, InitialList, Tuning
-from magicstick.kube.kinds import CONFIG_MAP, Kind, ObjectKey
+from magicstick.kube.kinds import CONFIG_MAP, NAMESPACE, Kind, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.modules.objects import auto_activation
 from magicstick.plan.assumptions import Assumed, Flux
@@ -81,10 +82,8 @@ class Plan:
     """What the operator would then do, in the order in which it does it."""
     standings: tuple[Standing, ...]
     """What it would say of the given objects, and of those that it makes of kinds of ours."""
-    skipped: tuple[str, ...] = ()
-    """What was given and means nothing to the operator, as sentences."""
-    warnings: tuple[str, ...] = ()
-    """What is not right, though it kept nothing from being planned."""
+    notes: tuple[str, ...] = ()
+    """What was given and means nothing to the operator, and what is not right, as sentences."""
 
     @property
     def changes(self) -> bool:
@@ -105,9 +104,10 @@ async def rehearse(
     Raises:
         InputError: what was given is wrong.
         BlindError: see there.
-        ApiError: a single object could not be read.
+        ApiError: the cluster does not answer, does not know who asks, or a single object could not be read.
+        TimeoutError: it did not answer at all.
     """
-    promised = await _promised(question, settings, client)
+    promised = frozenset[str]()
 
     def served(kind: Kind) -> bool:
         known = client is None and (kind.built_in or kind in OWN or kind in FOREIGN)
@@ -117,6 +117,9 @@ async def rehearse(
     caches = Caches(Once(served, client), tuning=tuning)
     operator = Operator.over(caches, settings, clock)
     checked = check(question.documents, operator.kinds, settings.appliance_namespace)
+    async with asyncio.timeout(timeout_s):
+        await _greet(client)
+        promised = await _promised(question, settings, client)
     async with _filled(caches, timeout_s):
         stage = _Stage(operator, clock, client)
         return await stage.play(question, checked.given, checked.skipped)
@@ -157,8 +160,7 @@ class _Stage:
             tuple(of_given(each, before[each.kind, each.key]) for each in given if each.ours),
             tuple(each for each in changes if (each.kind, each.key) not in asked or each.changes),
             tuple(self._standings(given, changes)),
-            skipped,
-            tuple(problem.message for problem in catalogs.problems.values()),
+            (*skipped, *(problem.message for problem in catalogs.problems.values())),
         )
 
     async def _assume(self, question: Question, given: tuple[Given, ...]) -> tuple[Player, ...]:
@@ -210,6 +212,13 @@ class _Stage:
             live = self._caches.live(kind, key) if kind in OWN and kind != kinds.HOST_OPERATION else None
             if live is not None:
                 yield Standing.of(kind, live)
+
+
+async def _greet(client: Client | None) -> None:
+    """Whether the server is there and knows who asks: told at once, and not by every list for itself."""
+    if client is not None:
+        with suppress(Forbidden, NotFound):
+            await client.get(NAMESPACE, ObjectKey("", "default"))
 
 
 @asynccontextmanager

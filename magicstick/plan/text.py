@@ -28,10 +28,13 @@ _DUMPER: Final[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line for people; `sign` says how it is meant: `+`, `~`, `-` or nothing."""
+    """One line for people; `sign` says how it is meant: `+`, `~`, `-`, a space, or "" for a heading."""
 
     sign: str
     text: str
+
+    def __str__(self) -> str:
+        return f"{self.sign} {self.text}".rstrip() if self.sign else self.text
 
 
 # --- for people --------------------------------------------------------------------------------------
