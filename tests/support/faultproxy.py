@@ -167,6 +167,7 @@ class FaultProxy:
         self._tls = ssl.create_default_context(cafile=str(ca_file))
         self._faults: list[Fault] = []
         self._transports: dict[asyncio.WriteTransport, None] = {}  # in the order of their requests
+        self._handling: set[asyncio.Task[object]] = set()
         self._calls = 0
         self._mutations = 0
         self._severed = False
@@ -196,6 +197,10 @@ class FaultProxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.reset_all()
+        # A stream whose client is gone would wait for the server's next word, and outlive the test.
+        for task in self._handling:
+            task.cancel()
+        await asyncio.gather(*self._handling, return_exceptions=True)
         await self._runner.cleanup()
         await self._session.close()
 
@@ -267,10 +272,13 @@ class FaultProxy:
         transport = cast("asyncio.WriteTransport | None", request.transport)
         if transport is None:  # gone before we looked
             return web.Response()
+        task = cast("asyncio.Task[object]", asyncio.current_task())
         self._transports[transport] = None
+        self._handling.add(task)
         try:
             return await self._serve(request, transport)
         finally:
+            self._handling.discard(task)
             self._transports.pop(transport, None)
 
     async def _serve(self, request: web.Request, transport: asyncio.WriteTransport) -> web.StreamResponse:
