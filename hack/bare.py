@@ -21,6 +21,8 @@ from yarl import URL
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 MANAGER = "bare"
+GOODBYE_S = 1.0
+"""So long is waited for the ends of streams: their sockets must not outlive the event loop."""
 T = TypeVar("T")
 
 
@@ -39,6 +41,8 @@ class BareClient:
         self._url = url.rstrip("/")
         self._ca_file = ca_file
         self._headers = {"Authorization": f"Bearer {token}", "User-Agent": user_agent}
+        self._ends: set[asyncio.Future[None]] = set()
+        """Of the connections of streams; those that were left in the middle say goodbye on their own."""
 
     async def __aenter__(self) -> Self:
         tls = ssl.create_default_context(cafile=str(self._ca_file))
@@ -51,6 +55,8 @@ class BareClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._session.close()
+        if self._ends:
+            await asyncio.wait(self._ends, timeout=GOODBYE_S)
 
     async def send(
         self, method: str, path: str, body: Any = None, *, content_type: str = "application/json"
@@ -85,11 +91,24 @@ class BareClient:
         """The lines of a watch, until the caller stops."""
         timeout = aiohttp.ClientTimeout(total=None)
         async with self._session.get(URL(self._url + path, encoded=True), timeout=timeout) as response:
+            self._note(response)
             rest = b""
             async for chunk in response.content.iter_any():
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     yield line
+
+    def _note(self, response: aiohttp.ClientResponse) -> None:
+        protocol = response.connection.protocol if response.connection is not None else None
+        end = protocol.closed if protocol is not None else None
+        if end is not None and end not in self._ends:
+            self._ends.add(end)
+            end.add_done_callback(self._over)
+
+    def _over(self, end: asyncio.Future[None]) -> None:
+        self._ends.discard(end)
+        if not end.cancelled():
+            end.exception()  # how it ended does not matter to anybody
 
     async def get(self, path: str) -> Any:
         """GET, decoded."""
