@@ -1,27 +1,28 @@
 """The settings of the model catalog (spec: models §16); what the operator has as well is the same here."""
 
-from copy import copy
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from magicstick.runtime.logs import Secret
 from magicstick.runtime.settings import (
+    API_URL,
     LABEL,
     LEADING,
     NAME,
     SECONDS,
     Address,
+    ApiUrl,
     Label,
     Name,
     Seconds,
-    Settings,
     Text,
     Url,
     derived,
     load,
+    same,
     setting,
 )
 
@@ -29,17 +30,8 @@ PLACES: Final = "Where things are"
 LIMITS: Final = "Token limits"
 CONSUMERS: Final = "Consumers"
 TOKENS: Final = "a whole number from 1 to 100000000"
-URL: Final = "an http or https URL"
 
 Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
-ApiUrl = Annotated[
-    str, StringConstraints(pattern=r"^https?://[^\s]+$"), AfterValidator(lambda url: url.rstrip("/"))
-]
-
-
-def same(name: str) -> Any:
-    """A field that the operator has as well, with its default and its documentation."""
-    return copy(Settings.model_fields[name])
 
 
 class CatalogSettings(BaseSettings):
@@ -52,17 +44,20 @@ class CatalogSettings(BaseSettings):
     namespace: Label = setting(PLACES, "ai", "Where LiteLLM, the Models and the catalog are.", allowed=LABEL)
     appliance_namespace: Label = setting(PLACES, "ai-system", "Where ModelActivations live.", allowed=LABEL)
     litellm_base_url: ApiUrl = setting(
-        PLACES, "http://litellm.ai.svc.cluster.local:4000", "Where LiteLLM is managed.", allowed=URL
+        PLACES, "http://litellm.ai.svc.cluster.local:4000", "Where LiteLLM is managed.", allowed=API_URL
     )
     litellm_api_base: ApiUrl = derived(
         PLACES,
         lambda known: f"{known['litellm_base_url']}/v1",
         "Where consumers reach LiteLLM.",
-        allowed=URL,
+        allowed=API_URL,
         shown="LITELLM_BASE_URL and /v1",
     )
     kubeai_api_base: ApiUrl = setting(
-        PLACES, "http://kubeai.ai.svc.cluster.local/openai/v1", "Where LiteLLM reaches KubeAI.", allowed=URL
+        PLACES,
+        "http://kubeai.ai.svc.cluster.local/openai/v1",
+        "Where LiteLLM reaches KubeAI.",
+        allowed=API_URL,
     )
     catalog_configmap: Name = setting(
         PLACES, "ai-model-catalog", "The ConfigMap that is published.", allowed=NAME

@@ -7,6 +7,7 @@ over the default. An empty variable counts as not set.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeVar, cast, get_args, get_origin
@@ -78,6 +79,9 @@ OptionalLabel = Annotated[str, StringConstraints(pattern=rf"^({_LABEL})?$", max_
 Name = Annotated[str, StringConstraints(pattern=rf"^{_LABEL}(\.{_LABEL})*$", max_length=253)]
 Service = Annotated[str, StringConstraints(pattern=rf"^{_LABEL}(\.{_LABEL})*:\d+$"), AfterValidator(_service)]
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+/?$")]
+ApiUrl = Annotated[
+    str, StringConstraints(pattern=r"^https?://[^\s]+$"), AfterValidator(lambda url: url.rstrip("/"))
+]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Address = Annotated[str, AfterValidator(_address)]
 Seconds = Annotated[float, Field(gt=0, le=86400)]
@@ -86,6 +90,7 @@ Count = Annotated[int, Field(ge=1, le=256)]
 LABEL: Final = "a DNS label: lower-case letters, digits and '-', at most 63 characters"
 NAME: Final = "a DNS name: labels of lower-case letters, digits and '-', joined by '.'"
 SECONDS: Final = "seconds above 0, at most 86400"
+API_URL: Final = "an http or https URL"
 ADDRESS: Final = f"host:port, :port for every interface, or '{OFF}'"
 
 APPLIANCE, CATALOGS, GATEWAY, CONNECTION, CONTROLLERS, PROBES, LEADING, LOGGING = GROUPS = (
@@ -411,6 +416,11 @@ def load(model: type[S], flags: Mapping[str, object]) -> S:
             if details["type"] != "default_factory_not_called"
         ]
         raise SettingsError("\n".join(problems)) from None
+
+
+def same(name: str) -> Any:
+    """A field of another program's settings that the operator has as well, with all that is said of it."""
+    return copy(Settings.model_fields[name])
 
 
 class Described(NamedTuple):
