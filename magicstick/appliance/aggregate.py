@@ -126,8 +126,9 @@ def _summary(
 
 
 def _listed(entries: Sequence[Entry]) -> str:
-    names = ", ".join(f"{each.name} ({each.phase})" for each in entries[:LISTED_NAMES])
-    more = len(entries) - LISTED_NAMES
+    """Each once: a vendor's module and its hardware have one name, and often fail together."""
+    told = list(dict.fromkeys(f"{each.name} ({each.phase})" for each in entries))
+    names, more = ", ".join(told[:LISTED_NAMES]), len(told) - LISTED_NAMES
     return f"{names} and {more} more" if more > 0 else names
 
 

@@ -133,6 +133,18 @@ def test_the_ready_condition_has_the_phase_as_its_reason_and_names_who_waits() -
     assert ready["observedGeneration"] == 3
 
 
+def test_a_module_and_its_hardware_that_fail_alike_are_named_once() -> None:
+    entries = Entries(
+        modules=[ModuleEntry("gpu", "Degraded")],
+        hardware=[
+            HardwareEntry("gpu", "Degraded", needed=True),
+            HardwareEntry("amd-gpu", "Conflict", needed=True),
+        ],
+    )
+    ready = find(status(entries)["conditions"], "Ready") or {}
+    assert ready["message"] == "Not working: gpu (Degraded), amd-gpu (Conflict)"
+
+
 @pytest.mark.req("MS-019")
 def test_the_status_is_what_our_schema_knows() -> None:
     entries = Entries(
