@@ -102,13 +102,12 @@ async def _explain(
 ) -> "Answer":
     try:
         return await _answer(client, asked, flags, access, every=every)
-    except BaseExceptionGroup as group:
+    except Exception as error:
         from magicstick.runtime.settings import SettingsError  # noqa: PLC0415 - takes long to import
 
-        wrong = group.subgroup(SettingsError)
-        if wrong is None:
-            raise
-        raise CommandError(str(wrong.exceptions[0]), MISUSED) from None
+        if isinstance(error, SettingsError):
+            raise CommandError(str(error), MISUSED) from None
+        raise
 
 
 async def _answer(

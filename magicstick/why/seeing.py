@@ -1,15 +1,20 @@
 """The reconcilers as the operator makes them, without anything that acts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
+
+import anyio
 
 from magicstick.appliance.reconciler import ApplianceReconciler
 from magicstick.catalogs.loader import Catalogs
 from magicstick.gpu.facts import HardwareFacts
 from magicstick.gpu.reconciler import HardwareReconciler
-from magicstick.kube.cache import Caches
-from magicstick.kube.discovery import Discovery
-from magicstick.kube.kinds import Kind, ObjectKey
+from magicstick.kube.cache import Caches, NotSyncedError
+from magicstick.kube.client import Client
+from magicstick.kube.discovery import CrdView, Discovery
+from magicstick.kube.informer import Tuning
+from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
 from magicstick.modules.orphans import OrphanReconciler
 from magicstick.modules.reconciler import ModuleReconciler
 from magicstick.runtime.clock import SystemClock
@@ -62,9 +67,26 @@ class Watch:
         return self._caches.informer(kind, *self._scopes[kind]).reason
 
 
-def watch(caches: Caches, discovery: Discovery, flags: Mapping[str, object]) -> Watch:
-    """Begin to read everything. SettingsError as `Settings.load`."""
-    return Watch(caches, discovery, Settings.load(**flags))
+@asynccontextmanager
+async def seen(
+    client: Client,
+    flags: Mapping[str, object],
+    *,
+    timeout_s: float,
+    clock: Callable[[], datetime],
+) -> AsyncIterator[Sight]:
+    """See `opening.opened`."""
+    settings = Settings.load(**flags)
+    caches = Caches(client, tuning=Tuning(first_grace_s=timeout_s))
+    discovery = Discovery(caches.add(CUSTOM_RESOURCE_DEFINITION, view=CrdView).store)
+    caches.follow(discovery)
+    watch = Watch(caches, discovery, settings)
+    async with anyio.create_task_group() as group:
+        group.start_soon(caches.run)
+        with suppress(NotSyncedError):
+            await caches.wait_synced(timeout_s)
+        yield await watch.sight(clock())
+        group.cancel_scope.cancel()
 
 
 def _scopes(declarations: Iterable[Declaration]) -> Iterable[tuple[Kind, tuple[str, str | None]]]:

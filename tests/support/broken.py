@@ -423,9 +423,9 @@ async def kustomization_without_an_activation(world: World) -> None:
 @scene("appliance", every=True, told={"twice": "Degraded", "lost": "Degraded"})
 async def several_causes(world: World) -> None:
     fail(world, "app-alpha")
-    await world.appliance({"gamma": True})
-    await world.activate("nothing-of-the-kind", name="lost")
     await world.activate("alpha", name="twice")
+    await world.activate("nothing-of-the-kind", name="lost")
+    await world.appliance({"gamma": True})
     for module in ("beta", "gamma"):
         await world.until_phase(module, "WaitingForModules")
     await appliance_reports(world, "Degraded")

@@ -5,12 +5,14 @@ import resource
 import socket
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import yaml
 
-from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION
+from magicstick.kube.kinds import NAMESPACE
 from tests.unit.test_cli import environment, process
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +21,7 @@ FIRST_REQUEST_TIMES = 30
 takes 10 ms. `python -X importtime -m magicstick why` shows what takes how long."""
 ROUNDS = 15
 """The least of so many counts, since the other processes of a machine take from each."""
-HEAVY = ("pydantic", "pydantic_settings", "rich", "jsonschema", "uvloop", "prometheus_client")
+HEAVY = ("pydantic", "pydantic_settings", "rich", "jsonschema", "uvloop", "anyio", "prometheus_client")
 OURS = ("magicstick.modules", "magicstick.catalogs", "magicstick.appliance", "magicstick.runtime")
 
 FIRST_REQUEST = """
@@ -30,10 +32,10 @@ def stop(access, work):
     with cluster.quick_imports():
         from magicstick.cli import asking
     from magicstick.kube.transport import Transport
-    def lines(self, path, query, idle_timeout_s):
-        print(json.dumps([path, *sys.modules]), flush=True)
+    async def send(self, request):
+        print(json.dumps([request.path, *sys.modules]), flush=True)
         os._exit(0)
-    Transport.lines = lines
+    Transport.send = send
     return asking.run(access, work)
 
 from magicstick.cli import why
@@ -82,7 +84,7 @@ def test_the_first_request_goes_out_at_once(tmp_path: Path) -> None:
 
 def test_before_the_first_request_only_what_it_needs_is_imported(tmp_path: Path) -> None:
     path, *loaded = json.loads(needed_s(FIRST_REQUEST, kubeconfig(tmp_path, "http://127.0.0.1:9"))[1])
-    assert path == CUSTOM_RESOURCE_DEFINITION.path()
+    assert path == NAMESPACE.path(name="default")
     assert "aiohttp" in loaded
     assert not {*HEAVY, *OURS} & set(loaded)
 
@@ -117,11 +119,25 @@ def test_words_that_mean_nothing_are_misuse(words: list[str]) -> None:
     assert "magicstick why --help" in done.stderr
 
 
+class Refusing(BaseHTTPRequestHandler):
+    """A server that knows who asks, and lets them read nothing."""
+
+    def do_GET(self) -> None:
+        self.send_error(403)
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+
 def test_a_setting_with_a_wrong_value_is_misuse(tmp_path: Path) -> None:
-    file = kubeconfig(tmp_path, "http://127.0.0.1:9")
-    done = why(KUBECONFIG=str(file), FLUX_NAMESPACE="Not A Name")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        file = kubeconfig(tmp_path, f"http://127.0.0.1:{server.server_port}")
+        done = why(KUBECONFIG=str(file), FLUX_NAMESPACE="Not A Name")
+        server.shutdown()
     assert done.returncode == 2
     assert "FLUX_NAMESPACE" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_help_has_examples_and_the_exit_codes() -> None:
