@@ -192,14 +192,15 @@ async def definition(world: World) -> None:
     )
 
 
-async def appliance_reports(world: World, phase: str) -> None:
-    """Wait until the Appliance says so."""
+async def appliance_reports(world: World, message: str) -> None:
+    """Wait until the Appliance says so; its status is written once a second at most."""
 
     def said() -> bool:
         found = world.mirror.get(world.appliances, "local") or {}
-        return bool(found.get("status", {}).get("phase") == phase)
+        conditions = found.get("status", {}).get("conditions", [])
+        return any((each["type"], each["message"]) == ("Ready", message) for each in conditions)
 
-    await world.mirror.until(f"the Appliance is {phase}", said)
+    await world.mirror.until(f"the Appliance says {message}", said)
 
 
 # --- modules -------------------------------------------------------------------------------------
@@ -208,7 +209,7 @@ async def appliance_reports(world: World, phase: str) -> None:
 @scene(told={"alpha": "Ready"})
 async def everything_works(world: World) -> None:
     await world.appliance({"alpha": True})
-    await appliance_reports(world, "Ready")
+    await appliance_reports(world, "Everything works that is switched on: 1 module.")
 
 
 @scene("module/gamma", told={"alpha": "Degraded", "gamma": "WaitingForModules"})
@@ -314,7 +315,7 @@ async def requirements_in_a_circle(world: World) -> None:
 @scene("appliance", told={"alpha": "Ready"})
 async def catalog_malformed(world: World) -> None:
     await world.appliance({"alpha": True})
-    await appliance_reports(world, "Ready")
+    await appliance_reports(world, "Everything works that is switched on: 1 module.")
     await world.config_map("magicstick-module-catalog", {"modules.json": "{"})
 
 
@@ -428,7 +429,7 @@ async def several_causes(world: World) -> None:
     await world.appliance({"gamma": True})
     for module in ("beta", "gamma"):
         await world.until_phase(module, "WaitingForModules")
-    await appliance_reports(world, "Degraded")
+    await appliance_reports(world, "Not working: alpha (Degraded), nothing-of-the-kind (Degraded)")
 
 
 @scene("module/alpha", operator=False, flux=False)
