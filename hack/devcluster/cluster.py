@@ -28,7 +28,7 @@ from hack.devcluster.components import (
     programs_of,
 )
 from hack.devcluster.errors import DeadlineError, DevClusterError
-from hack.devcluster.layout import ADMIN, Layout, Ports
+from hack.devcluster.layout import ADMIN, LOOPBACK, Layout, Ports
 from hack.devcluster.process import ManagedProcess, tail
 from hack.devcluster.rest import ApiError, Rest
 from hack.devcluster.state import Ownership, State
@@ -217,6 +217,11 @@ class DevCluster(ClusterAccess):
     def component_log(self, name: Component | str) -> Path:
         """The log file of a component."""
         return self._context.layout.log(Component(name).value)
+
+    @property
+    def litellm_url(self) -> str:
+        """Where LiteLLM's management API is played, in a cluster with actors."""
+        return f"http://{LOOPBACK}:{self._context.ports.litellm}"
 
     # --- audit --------------------------------------------------------------------------------------
 

@@ -165,10 +165,11 @@ def scheduler(context: Context) -> Command:
 
 
 def kwok(context: Context) -> Command:
-    """Kubelets for all nodes: Pods run, Jobs complete, volumes bind, at once."""
+    """Kubelets for all nodes: Pods run, Jobs complete, volumes bind, at once; save those that actors play."""
     binary = context.binaries["kwok"]
     address = f"{LOOPBACK}:{context.ports.kwok}"
-    stages = sorted((binary.parent / "stages").glob("*.yaml"))
+    folders = (binary.parent / "stages", HERE / "stages")
+    stages = [stage for folder in folders for stage in sorted(folder.glob("*.yaml"))]
     argv = [
         str(binary),
         f"--kubeconfig={context.layout.kubeconfig('kwok')}",
@@ -220,13 +221,14 @@ def git_source(context: Context) -> Command:
 
 
 def actors(context: Context) -> Command:
-    """Our stand-ins for Helm's controller, the vendors' GPU operators and the generator of Secrets."""
+    """Our stand-ins for what needs containers or the network: see `hack.devcluster.actors`."""
     argv = [
         sys.executable,
         "-m",
         "hack.devcluster.actors",
         f"--kubeconfig={context.layout.kubeconfig('actors')}",
         f"--port={context.ports.actors}",
+        f"--litellm-port={context.ports.litellm}",
     ]
     return Command(argv, f"http://{LOOPBACK}:{context.ports.actors}/readyz", {"PYTHONPATH": str(REPOSITORY)})
 

@@ -51,6 +51,7 @@ class Ports:
     kustomize_metrics: int
     git_source: int
     actors: int
+    litellm: int
 
     @classmethod
     def choose(cls) -> "Ports":

@@ -1,23 +1,26 @@
-"""KubeAI for tests: the definition of its Models, and a player that does what a test tells it.
+"""KubeAI by hand: each step of the actor (`hack.devcluster.actors.kubeai`) when a test says so.
 
-The definition has the fields that the operator writes and reads, with the rules of the real one; unknown
-fields are refused by strict validation as there. The player stands in for Helm, for KubeAI's Deployment,
-which takes resource profiles only when it restarts, and for the Pods that it makes.
+What it installs and makes is the actor's; only when it happens, and what a kubelet says then, is the test's.
+So a control plane without controllers is enough. It stands in for Helm, for KubeAI's Deployment, which takes
+resource profiles only when it restarts, and for the Pods that it makes.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import yaml
-
 from hack.bare import BareClient
-from magicstick.models.kubeai_release import CONFIG_KEY, CONFIG_NAME, DEPLOYMENT_NAME, STORE_KEY, STORE_NAME
+from hack.devcluster.actors.charts import KUBEAI_MODEL
+from hack.devcluster.actors.kubeai_chart import CONFIG_NAME, NAME, Config, configuration, installed
+from hack.devcluster.actors.kubeai_pods import pod_for
+from magicstick.models.kubeai_release import STORE_KEY, STORE_NAME
 from tests.support.mirror import Mirror, Object
 
 SPACE: Final = "ai"
 MODELS: Final = f"/apis/kubeai.org/v1/namespaces/{SPACE}/models"
 PODS: Final = f"/api/v1/namespaces/{SPACE}/pods"
+_CONFIG_MAPS: Final = f"/api/v1/namespaces/{SPACE}/configmaps"
+_DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{SPACE}/deployments"
 STAMP: Final = "2026-01-01T00:00:00Z"
 
 INLINE: Final[Mapping[str, Any]] = {
@@ -35,75 +38,7 @@ INLINE: Final[Mapping[str, Any]] = {
 """What KubeAI is installed with (spec: models §4.3)."""
 
 
-def _schema(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties}
-
-
-_TEXT, _NUMBER = {"type": "string"}, {"type": "integer", "format": "int32"}
-_URL_RULE = " || ".join(
-    f"self.startsWith('{scheme}://')" for scheme in ("hf", "pvc", "ollama", "s3", "gs", "oss")
-)
-
-DEFINITION: Final[Mapping[str, Any]] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "models.kubeai.org"},
-    "spec": {
-        "group": "kubeai.org",
-        "names": {"kind": "Model", "listKind": "ModelList", "plural": "models", "singular": "model"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        **_schema(
-                            metadata={"type": "object"},
-                            spec={
-                                **_schema(
-                                    features={
-                                        "type": "array",
-                                        "items": {
-                                            "type": "string",
-                                            "enum": [
-                                                "TextGeneration",
-                                                "TextEmbedding",
-                                                "Reranking",
-                                                "SpeechToText",
-                                            ],
-                                        },
-                                    },
-                                    url={**_TEXT, "x-kubernetes-validations": [{"rule": _URL_RULE}]},
-                                    engine={
-                                        "type": "string",
-                                        "enum": ["OLlama", "VLLM", "FasterWhisper", "Infinity"],
-                                    },
-                                    resourceProfile=_TEXT,
-                                    minReplicas={**_NUMBER, "minimum": 0},
-                                    maxReplicas={**_NUMBER, "minimum": 1},
-                                    replicas=_NUMBER,
-                                    env={"type": "object", "additionalProperties": _TEXT},
-                                    args={"type": "array", "items": _TEXT},
-                                    scaleDownDelaySeconds={"type": "integer", "default": 30},
-                                    targetRequests={**_NUMBER, "minimum": 1, "default": 100},
-                                ),
-                                "required": ["engine", "features", "url"],
-                                "x-kubernetes-validations": [
-                                    {"rule": "!has(self.maxReplicas) || self.minReplicas <= self.maxReplicas"}
-                                ],
-                            },
-                            status=_schema(replicas=_schema(all=_NUMBER, ready=_NUMBER)),
-                        ),
-                        "x-kubernetes-validations": [{"rule": "size(self.metadata.name) <= 40"}],
-                    }
-                },
-            }
-        ],
-    },
-}
+DEFINITION: Final[Mapping[str, Any]] = KUBEAI_MODEL.manifest("ai-kubeai")
 
 
 class KubeAiPlayer:
@@ -114,6 +49,7 @@ class KubeAiPlayer:
         self._release = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{flux_namespace}/helmreleases"
         self._store = f"/api/v1/namespaces/{flux_namespace}/configmaps"
         self._flux_namespace = flux_namespace
+        self._config = Config()
         self.mirror = Mirror(client, MODELS, PODS, self._release, self._store)
 
     # -- its installation ---------------------------------------------------------------------------
@@ -147,14 +83,15 @@ class KubeAiPlayer:
         return "reconcile.fluxcd.io/requestedAt" in release["metadata"].get("annotations", {})
 
     async def _roll_out(self, profiles: Mapping[str, Any]) -> None:
-        text = yaml.safe_dump({"resourceProfiles": {**INLINE, **profiles}})
-        config = {"apiVersion": "v1", "kind": "ConfigMap", "data": {CONFIG_KEY: text}}
-        await self._apply(f"/api/v1/namespaces/{SPACE}/configmaps/{CONFIG_NAME}", config, CONFIG_NAME, SPACE)
-        await self._apply(_deployment_path(), _deployment(), DEPLOYMENT_NAME, SPACE)
-        live = await self._client.get(_deployment_path())
+        values = {"resourceProfiles": {**INLINE, **profiles}}
+        self._config = Config.of(configuration(values))
+        objects = {obj["kind"]: obj for obj in installed(values, SPACE)}
+        await self._client.apply(f"{_CONFIG_MAPS}/{CONFIG_NAME}", objects["ConfigMap"], manager="git")
+        await self._client.apply(f"{_DEPLOYMENTS}/{NAME}", objects["Deployment"], manager="git")
+        live = await self._client.get(f"{_DEPLOYMENTS}/{NAME}")
         counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
         status = {"observedGeneration": live["metadata"]["generation"], **dict.fromkeys(counts, 1)}
-        await self._client.merge(f"{_deployment_path()}/status", {"status": status})
+        await self._client.merge(f"{_DEPLOYMENTS}/{NAME}/status", {"status": status})
         release = await self._client.get(f"{self._release}/kubeai")
         generation = release["metadata"]["generation"]
         ready = {
@@ -192,31 +129,11 @@ class KubeAiPlayer:
         """A Pod of a Model, in this phase; its name."""
         model = await self.until_model(name)
         pod = pod or f"model-{name}-1"
-        body = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": pod,
-                "namespace": SPACE,
-                "labels": {**model["metadata"]["labels"], "app": "model", "model": name}
-                | {"app.kubernetes.io/managed-by": "kubeai"},
-                "ownerReferences": [
-                    {
-                        "apiVersion": "kubeai.org/v1",
-                        "kind": "Model",
-                        "name": name,
-                        "uid": model["metadata"]["uid"],
-                        "controller": True,
-                        "blockOwnerDeletion": True,
-                    }
-                ],
-            },
-            "spec": {
-                "terminationGracePeriodSeconds": 0,
-                "automountServiceAccountToken": False,
-                "containers": [{"name": "server", "image": "registry.example.com/server:v1"}],
-            },
-        }
+        body = pod_for(model, self._config)
+        metadata = {**body["metadata"], "name": pod}
+        del metadata["generateName"]
+        grace = {"terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False}
+        body |= {"metadata": metadata, "spec": {**body["spec"], **grace}}
         await self._client.create(PODS, body)
         await self.set_pod(pod, phase, **status)
         return pod
@@ -245,18 +162,3 @@ class KubeAiPlayer:
         pod = await self.make_pod(name)
         await self.set_pod(pod, "Running", ready=True)
         await self.count(name, 1)
-
-
-def _deployment_path() -> str:
-    return f"/apis/apps/v1/namespaces/{SPACE}/deployments/{DEPLOYMENT_NAME}"
-
-
-def _deployment() -> dict[str, Any]:
-    labels = {"app.kubernetes.io/name": "kubeai"}
-    pod = {
-        "containers": [{"name": "kubeai", "image": "registry.example.com/kubeai:v1"}],
-        "volumes": [{"name": "config", "configMap": {"name": CONFIG_NAME}}],
-    }
-    template = {"metadata": {"labels": labels}, "spec": pod}
-    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import base64
 import contextlib
 import logging
 from pathlib import Path
@@ -10,13 +11,18 @@ import yaml
 from aiohttp import web
 
 from hack.bare import BareClient
+from hack.devcluster.actors.following import Collection
 from hack.devcluster.actors.gpu import GpuActor
 from hack.devcluster.actors.helm import HelmActor
+from hack.devcluster.actors.kubeai import NAMESPACE, KubeAiActor
+from hack.devcluster.actors.litellm import LiteLlmActor
 from hack.devcluster.actors.secret_generator import SecretGenerator
 from hack.devcluster.actors.sources import SourceActor
 from hack.devcluster.layout import LOOPBACK
 
 USER_AGENT = "actors"
+MASTER_KEY = ("litellm-masterkey-secret", "LITELLM_MASTER_KEY")
+"""Secret and key; the Secret generator makes it up when the module `litellm` is there."""
 
 
 def client_of(kubeconfig: Path) -> BareClient:
@@ -44,7 +50,20 @@ async def _ok() -> web.Response:
     return web.Response(text="ok")
 
 
-async def act(kubeconfig: Path, port: int) -> None:
+async def serve_litellm(client: BareClient, port: int) -> None:
+    """LiteLLM's management API on loopback, with the key that the cluster has. Never returns."""
+    secrets = Collection(client, f"/api/v1/namespaces/{NAMESPACE}/secrets", lambda *_: None)
+
+    def master_key() -> str:
+        name, key = MASTER_KEY
+        data = secrets.items.get((NAMESPACE, name), {}).get("data") or {}
+        return base64.b64decode(data.get(key, "")).decode()
+
+    async with LiteLlmActor(master_key, port=port).running():
+        await secrets.follow()
+
+
+async def act(kubeconfig: Path, port: int, litellm_port: int) -> None:
     """Run all actors until cancelled; a fault of one ends them all."""
     async with client_of(kubeconfig) as client, asyncio.TaskGroup() as group:
         for plural in ("helmrepositories", "ocirepositories"):
@@ -52,18 +71,23 @@ async def act(kubeconfig: Path, port: int) -> None:
         group.create_task(HelmActor(client).run())
         group.create_task(GpuActor(client).run())
         group.create_task(SecretGenerator(client).run())
+        group.create_task(KubeAiActor(client).run())
+        group.create_task(serve_litellm(client, litellm_port))
         group.create_task(serve_readiness(port))
 
 
 def main() -> None:
     """Runs until it is stopped."""
-    parser = argparse.ArgumentParser(description="Play Flux's helm-controller and what its releases bring.")
+    parser = argparse.ArgumentParser(
+        description="Play Flux's helm-controller, what its releases bring, and LiteLLM."
+    )
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True, help="answer /readyz there, on loopback")
+    parser.add_argument("--litellm-port", type=int, required=True, help="play LiteLLM there, on loopback")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(act(arguments.kubeconfig, arguments.port))
+        asyncio.run(act(arguments.kubeconfig, arguments.port, arguments.litellm_port))
 
 
 if __name__ == "__main__":

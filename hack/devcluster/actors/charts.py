@@ -1,21 +1,34 @@
 """What the charts of the modules bring that others look at: definitions of kinds, trimmed to their names.
 
-Whoever needs a kind's real schema has to bring it. Where a definition is there already, it is left alone.
+KubeAI's alone has a schema, and brings objects too: what happens to a Model depends on them. Whoever needs
+another kind's real schema has to bring it. Where a definition is there already, it is left alone.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-Object = Mapping[str, Any]
+from hack.devcluster.actors import kubeai_chart
+from hack.devcluster.actors.following import Object
+
+WITHOUT_SCHEMA: Final[Mapping[str, Any]] = {
+    "subresources": {"status": {}},
+    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+}
+
+
+def no_objects(values: Object, namespace: str) -> list[Object]:  # noqa: ARG001 - as every chart is asked
+    """Of a chart whose workloads nobody looks at."""
+    return []
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A kind without a schema.
+    """A kind.
 
     Attributes:
         versions: the stored one first; all are served.
+        version: schema and subresources of each; without a schema unless given.
     """
 
     group: str
@@ -23,6 +36,7 @@ class Definition:
     plural: str
     versions: tuple[str, ...]
     namespaced: bool = True
+    version: Mapping[str, Any] = field(default_factory=lambda: WITHOUT_SCHEMA)
 
     @property
     def name(self) -> str:
@@ -56,8 +70,7 @@ class Definition:
             "name": version,
             "served": True,
             "storage": version == self.versions[0],
-            "subresources": {"status": {}},
-            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            **self.version,
         }
 
 
@@ -68,12 +81,17 @@ class Chart:
     Attributes:
         definitions: it brings these.
         keeps: they survive the uninstallation (the chart's `crds/` folder, or Helm's keep annotation).
+        objects: what it renders of its values for a namespace; namespaced, in the order of application.
     """
 
     definitions: tuple[Definition, ...] = ()
     keeps: bool = True
+    objects: Callable[[Object, str], list[Object]] = no_objects
 
 
+KUBEAI_MODEL: Final = Definition(
+    kubeai_chart.GROUP, "Model", "models", (kubeai_chart.VERSION,), version=kubeai_chart.MODEL_VERSION
+)
 _OPENCODE = "kubeopencode.io"
 _NFD = "nfd.k8s-sigs.io"
 _CERTIFICATES = "cert-manager.io"
@@ -108,7 +126,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
         )
     ),
     # A template of the chart: it goes with the release, and all Models with it (spec: platform §2.11).
-    "kubeai": Chart((Definition("kubeai.org", "Model", "models", ("v1",)),), keeps=False),
+    "kubeai": Chart((KUBEAI_MODEL,), keeps=False, objects=kubeai_chart.installed),
     "openclaw-operator": Chart(
         (Definition("openclaw.rocks", "OpenClawInstance", "openclawinstances", ("v1alpha1",)),)
     ),

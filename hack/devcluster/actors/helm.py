@@ -1,4 +1,4 @@
-"""Stands in for Flux's helm-controller. Helm does not run: no chart is rendered, no workload appears.
+"""Stands in for Flux's helm-controller. Helm does not run: no chart is rendered.
 
 It follows the contract by which the real one is observed (fluxcd/helm-controller, HelmRelease
 `helm.toolkit.fluxcd.io/v2`; what it reports is in `releases`):
@@ -15,9 +15,9 @@ It follows the contract by which the real one is observed (fluxcd/helm-controlle
 - a target namespace that is missing fails the release, unless `install.createNamespace` is set;
 - on deletion it uninstalls and removes its finalizer.
 
-What a release brings are the definitions of kinds in `charts`. There is no HelmChart object, no drift
-detection, no test and no rollback; retries happen when the release or its direction changes, not by the
-clock.
+What a release brings is what `charts` says: definitions of kinds, and for some the objects of its values.
+It does not wait until these work. There is no HelmChart object, no drift detection, no test and no rollback;
+retries happen when the release or its direction changes, not by the clock.
 
 Directions, as annotations of a HelmRelease (for an actor in this process there are `outcome` and `takes`):
 
@@ -27,12 +27,15 @@ Directions, as annotations of a HelmRelease (for an actor in this process there 
 """
 
 import asyncio
+import base64
 import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
+
+import yaml
 
 from hack.bare import BareClient
 from hack.devcluster.actors.charts import CHARTS, NOTHING, Chart, Definition, chart_of
@@ -186,15 +189,16 @@ class HelmActor:
         try:
             self._check_dependencies(release)
             self._check_source(release)
-            digest = await self._values_digest(release)
+            values = await self._values(release)
         except NotYetError as missing:
             await self._write(release, waiting(release, missing.reason, str(missing), self._clock()))
             return
+        digest = _digest(values)
         release = await self._write(release, begun(release, self._clock()))
         await self.takes(release)
         self._ended[key] = outcome = self.outcome(release)
         if not outcome.reason:
-            outcome = await self._bring(release)
+            outcome = await self._bring(release, values)
         if outcome.reason:
             await self._write(release, failed(release, outcome, digest, self._clock()))
         else:
@@ -217,23 +221,25 @@ class HelmActor:
         if not _delivers(source):
             raise NotYetError("SourceNotReady", f"{kind} '{'/'.join(key)}' is not ready")
 
-    async def _values_digest(self, release: Object) -> str:
-        """Of the values and of all that `valuesFrom` names, in order."""
-        contents: list[object] = []
+    async def _values(self, release: Object) -> Object:
+        """All that `valuesFrom` names, in order, and the release's own values over it."""
+        values: Object = {}
         for reference in release["spec"].get("valuesFrom", []):
             kind, name = reference["kind"], reference["name"]
             path = f"/api/v1/namespaces/{release['metadata']['namespace']}/{kind.lower()}s/{name}"
             found = await self._client.find(path)
             content = (found or {}).get("data", {}).get(reference.get("valuesKey", "values.yaml"))
-            if content is None and not reference.get("optional"):
+            if content is not None:
+                text = base64.b64decode(content).decode() if kind == "Secret" else content
+                values = merged(values, _read(reference, text))
+            elif not reference.get("optional"):
                 self._later(key_of(release))
                 raise NotYetError("ValuesError", f"could not resolve {kind} chart values reference '{name}'")
-            contents.append(content)
-        return _digest([release["spec"].get("values"), *contents])
+        return merged(values, release["spec"].get("values") or {})
 
     # --- what a release brings ------------------------------------------------------------------------
 
-    async def _bring(self, release: Object) -> Outcome:
+    async def _bring(self, release: Object, values: Object) -> Outcome:
         namespace = target_namespace(release)
         if await self._client.find(f"/api/v1/namespaces/{namespace}") is None:
             if not (release["spec"].get("install") or {}).get("createNamespace"):
@@ -243,6 +249,8 @@ class HelmActor:
             await self._client.create("/api/v1/namespaces", body)
         for definition in self._chart(release).definitions:
             await self._define(definition, release_name(release))
+        for obj in self._chart(release).objects(values, namespace):
+            await self._client.apply(_path_of(obj), obj, manager="helm-controller")
         return Outcome()
 
     async def _define(self, definition: Definition, release: str) -> None:
@@ -269,6 +277,9 @@ class HelmActor:
 
     async def _take_away(self, release: Object) -> None:
         chart = self._chart(release)
+        for obj in reversed(chart.objects({}, target_namespace(release))):
+            if await self._client.find(_path_of(obj)) is not None:
+                await self._client.send("DELETE", _path_of(obj))
         for definition in () if chart.keeps else chart.definitions:
             path = f"{DEFINITIONS}/{definition.name}"
             found = await self._client.find(path)
@@ -306,6 +317,41 @@ def _delivers(source: Object) -> bool:
     if source["kind"] == "HelmRepository" and source["spec"].get("type") == "oci":
         return True
     return condition(source, "Ready").get("status") == "True"
+
+
+def merged(below: Object, above: Object) -> Object:
+    """Values over others: maps are merged, anything else is replaced."""
+    both = {
+        key: merged(below[key], above[key])
+        for key in below.keys() & above.keys()
+        if isinstance(below[key], Mapping) and isinstance(above[key], Mapping)
+    }
+    return {**below, **above, **both}
+
+
+def _read(reference: Object, text: str) -> Object:
+    """What a key of `valuesFrom` says, at its place."""
+    if path := reference.get("targetPath"):
+        found: Object = {}
+        for step in reversed(path.split(".")):
+            found = {step: found or text}
+        return found
+    try:
+        values = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise NotYetError(
+            "ValuesError", f"unable to read values of '{reference['name']}': {error}"
+        ) from error
+    if not isinstance(values, Mapping):
+        raise NotYetError("ValuesError", f"values of '{reference['name']}' are no map")
+    return values
+
+
+def _path_of(obj: Object) -> str:
+    """Where a namespaced object is."""
+    group, meta = obj["apiVersion"], obj["metadata"]
+    root = f"/apis/{group}" if "/" in group else f"/api/{group}"
+    return f"{root}/namespaces/{meta['namespace']}/{obj['kind'].lower()}s/{meta['name']}"
 
 
 def _digest(values: object) -> str:

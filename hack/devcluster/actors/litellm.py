@@ -56,9 +56,13 @@ class Fault:
 
 
 class LiteLlmActor:
-    """See the module. `models` are the deployments by id, as they are stored."""
+    """See the module. `models` are the deployments by id, as they are stored.
 
-    def __init__(self, master_key: str, *, patches: bool = True) -> None:
+    `master_key` is the key, or tells what it is now; while it is empty, every call is refused. It listens at
+    `port`, or at one that is free.
+    """
+
+    def __init__(self, master_key: str | Callable[[], str], *, patches: bool = True, port: int = 0) -> None:
         self._key = master_key
         self._patches = patches
         self.models: dict[str, Deployment] = {}
@@ -70,7 +74,7 @@ class LiteLlmActor:
         self._shown: dict[str, Deployment] | None = None
         self._changed = asyncio.Condition()
         self._runner: web.AppRunner | None = None
-        self._port = 0
+        self._port = port
 
     # -- for those who look and direct -----------------------------------------------------------------
 
@@ -202,10 +206,14 @@ class LiteLlmActor:
             path,
             str(body.get("model_name", "")),
             str(in_path or info.get("id") or body.get("id") or ""),
-            request.headers.get("Authorization") == f"Bearer {self._key}",
+            self._admits(request.headers.get("Authorization", "")),
         )
         self.calls.append(call)
         return call
+
+    def _admits(self, authorization: str) -> bool:
+        key = self._key if isinstance(self._key, str) else self._key()
+        return bool(key) and authorization == f"Bearer {key}"
 
     def _carried_out(self, call: Call, body: Deployment) -> web.Response:
         if (call.method, call.path) == ("GET", "/model/info"):
