@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from magicstick.api.kinds import HOME_NAMESPACE
 from magicstick.cli.cluster import TIMEOUT_S, Access, Context, Kubeconfig, Timeout, ask, quick_imports
 from magicstick.cli.errors import MISUSED, CommandError
 
@@ -38,10 +39,13 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def complete_words(incomplete: str) -> list[str]:
-    """The kinds that can be explained, and the names of modules that ship."""
-    from magicstick.why.asking import SHOWN  # noqa: PLC0415 - only for completion
+def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The kinds that can be explained; after a slash the names of the objects there are."""
+    from magicstick.cli.get.completion import complete_words  # noqa: PLC0415 - only for completion
+    from magicstick.why.asking import SHOWN  # noqa: PLC0415 - see above
 
+    if "/" in incomplete:
+        return complete_words(ctx, incomplete)
     return [f"{word}/" for word in SHOWN if f"{word}/".startswith(incomplete)]
 
 
@@ -51,7 +55,7 @@ def why(
         typer.Argument(
             metavar="[KIND/NAME]",
             help="What to explain; a name alone is a module, nothing is the Appliance.",
-            autocompletion=complete_words,
+            autocompletion=complete,
             show_default=False,
         ),
     ] = None,
@@ -59,22 +63,16 @@ def why(
     every: Annotated[bool, typer.Option("--all", "-a", help="All causes, not only the first.")] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to write it.")] = Output.TEXT,
     namespace: Annotated[
-        str | None,
-        typer.Option(
-            "--namespace",
-            "-n",
-            envvar="APPLIANCE_NAMESPACE",
-            help="Where the appliance is.",
-            show_default="ai-system",
-        ),
-    ] = None,
+        str,
+        typer.Option("--namespace", "-n", envvar="APPLIANCE_NAMESPACE", help="Where the appliance is."),
+    ] = HOME_NAMESPACE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     timeout: Timeout = TIMEOUT_S,
 ) -> int:
     """Say why something is not ready, and what to do about it."""
     asked = _question(words or ())
-    flags = {"appliance_namespace": namespace} if namespace else {}
+    flags = {"appliance_namespace": namespace or HOME_NAMESPACE}
     access = Access(kubeconfig, context, timeout)
     told = ask(access, lambda client: _explain(client, asked, flags, access, every=every))
     if output is Output.JSON:

@@ -146,13 +146,23 @@ async def test_the_command_answers_in_text_and_data_with_exit_codes_that_tell(
         assert (code, json.loads(text)["healthy"]) == (0, True)
 
 
-async def command(world: World, *words: str) -> tuple[int, str]:
+async def test_names_are_completed_from_the_cluster(control_plane: DevCluster) -> None:
+    async with corner(control_plane) as world:
+        for module in ("alpha", "alphabet", "beta"):
+            await world.activate(module)
+        line = f"magicstick why -n {world.namespace} module/al"
+        variables = {"_MAGICSTICK_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "4"}
+        _, output = await command(world, **variables)
+        assert output.split() == ["module/alpha", "module/alphabet"]
+
+
+async def command(world: World, *words: str, **variables: str) -> tuple[int, str]:
     """Exit code and output of the command in this corner."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "magicstick", "why", *words),
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, **world.environment, "KUBECONFIG": str(world.cluster.kubeconfig)},
+        env={**os.environ, **world.environment, "KUBECONFIG": str(world.cluster.kubeconfig), **variables},
     )
     output, _ = await process.communicate()
     return process.returncode or 0, output.decode()
