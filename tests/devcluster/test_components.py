@@ -69,7 +69,9 @@ def test_service_accounts_are_asked_for_only_where_somebody_makes_them(context: 
 
 def test_kwok_gets_every_stage(context: Context) -> None:
     configs = [each for each in COMMANDS[Component.KWOK](context).argv if each.startswith("--config=")]
-    assert [Path(each).name for each in configs] == ["node-initialize.yaml", "pod-ready.yaml"]
+    own = sorted(each.name for each in (HERE / "stages").glob("*.yaml"))
+    assert own
+    assert [Path(each).name for each in configs] == ["node-initialize.yaml", "pod-ready.yaml", *own]
 
 
 def test_a_component_needs_its_program(context: Context) -> None:
