@@ -81,7 +81,7 @@ async def serve_health(address: str, probes: Probes) -> AsyncIterator[str]:
     app.router.add_get("/livez", live)
     app.router.add_get("/healthz", live)
     app.router.add_get("/readyz", ready)
-    async with _serve(app, address, "HEALTH_BIND_ADDRESS") as url:
+    async with listening(_runner(app), address, "HEALTH_BIND_ADDRESS") as url:
         yield url
 
 
@@ -98,7 +98,7 @@ async def serve_metrics(address: str, render: Callable[[], bytes]) -> AsyncItera
 
     app = web.Application()
     app.router.add_get("/metrics", metrics)
-    async with _serve(app, address, "METRICS_BIND_ADDRESS") as url:
+    async with listening(_runner(app), address, "METRICS_BIND_ADDRESS") as url:
         yield url
 
 
@@ -120,12 +120,21 @@ def _ask(name: str, check: Check) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _serve(app: web.Application, address: str, setting: str) -> AsyncIterator[str]:
+async def listening(runner: web.BaseRunner, address: str, setting: str) -> AsyncIterator[str]:
+    """Serve at an address while the block runs; yields the URL, empty when switched off.
+
+    Args:
+        runner: what serves; it is set up here, and cleaned up.
+        address: host and port, as settings have them.
+        setting: the variable that says so, for errors.
+
+    Raises:
+        AddressInUseError: the address cannot be bound.
+    """
     listen = Listen.parse(address) if address else None
     if listen is None:
         yield ""
         return
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
         try:
@@ -140,6 +149,10 @@ async def _serve(app: web.Application, address: str, setting: str) -> AsyncItera
         yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     finally:
         await runner.cleanup()
+
+
+def _runner(app: web.Application) -> web.AppRunner:
+    return web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
 
 def _reason(error: OSError) -> str:
