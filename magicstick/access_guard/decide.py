@@ -14,6 +14,7 @@ from typing import Final
 
 from magicstick.access_guard.asked import Asked
 from magicstick.access_guard.policy import Instance, Plain, Restriction
+from magicstick.runtime.logs import Secret
 
 
 class Reason(StrEnum):
@@ -51,15 +52,6 @@ class Verdict:
     def allowed(self) -> bool:
         """Whether the request may pass."""
         return self.reason in ALLOWING
-
-
-class Need(Enum):
-    """What has to be found out next."""
-
-    INSTANCE = auto()
-    PRINCIPAL = auto()
-    PERSON = auto()
-    GROUPS = auto()
 
 
 class Absent(Enum):
@@ -102,47 +94,78 @@ class Known:
     """The groups of the person that matter, those above them included."""
 
 
+@dataclass(frozen=True, slots=True)
+class InstanceNamed:
+    """What has to be found out next: the instance of this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerOf:
+    """What has to be found out next: whose token this is."""
+
+    token: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class PersonWith:
+    """What has to be found out next: who this is in the directory."""
+
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsOf:
+    """What has to be found out next: the person's groups, as far as it takes to find a wanted one."""
+
+    subject: str
+    wanted: frozenset[str]
+
+
+Need = InstanceNamed | OwnerOf | PersonWith | GroupsOf
+
+_PLAIN: Final = {Plain.OPEN: Reason.UNRESTRICTED, Plain.BROKEN: Reason.INVALID_POLICY}
+
+
 def authorize(asked: Asked, known: Known) -> Verdict | Need:
     """Whether the request may pass, or what has to be found out to tell."""
     instance = known.instance
     if instance is None:
-        return Need.INSTANCE
+        return InstanceNamed(asked.name)
     if instance is ABSENT:
         return Verdict(Reason.UNKNOWN_INSTANCE)
     if instance.uid != asked.uid:
         return Verdict(Reason.UID_MISMATCH)
     if instance.dying or not instance.enabled:
         return Verdict(Reason.DISABLED)
-    if instance.policy is Plain.OPEN:
-        return Verdict(Reason.UNRESTRICTED)
-    if instance.policy is Plain.BROKEN:
-        return Verdict(Reason.INVALID_POLICY)
-    return _restricted(instance.policy, known)
+    policy = instance.policy
+    if not isinstance(policy, Restriction):
+        return Verdict(_PLAIN[policy])
+    return OwnerOf(asked.token) if known.principal is None else _restricted(policy, known.principal, known)
 
 
-def _restricted(policy: Restriction, known: Known) -> Verdict | Need:
-    principal = known.principal
-    if principal is None:
-        return Need.PRINCIPAL
+def _restricted(policy: Restriction, principal: Principal | Absent, known: Known) -> Verdict | Need:
     if principal is ABSENT:
         return Verdict(Reason.NO_IDENTITY)
     if not principal.roles & policy.roles:  # spares the directory; the roles that count come from there
         return Verdict(Reason.ROLE)
-    person = known.person
-    if person is None:
-        return Need.PERSON
-    if person is ABSENT or person.id != principal.subject or not person.enabled or person.service_account:
+    if known.person is None:
+        return PersonWith(principal.subject)
+    if known.person is ABSENT or not _active(known.person, principal):
         return Verdict(Reason.NO_IDENTITY)
-    if not person.roles & policy.roles:
-        return Verdict(Reason.ROLE)
-    return _granted(policy, person, known.groups)
+    return _granted(policy, known.person, known.groups)
+
+
+def _active(person: Person, principal: Principal) -> bool:
+    return person.id == principal.subject and person.enabled and not person.service_account
 
 
 def _granted(policy: Restriction, person: Person, groups: frozenset[str] | None) -> Verdict | Need:
+    if not person.roles & policy.roles:
+        return Verdict(Reason.ROLE)
     if person.id in policy.users:
         return Verdict(Reason.GRANTED)
-    if not policy.groups:
-        return Verdict(Reason.NOT_GRANTED)
-    if groups is None:
-        return Need.GROUPS
-    return Verdict(Reason.GRANTED if groups & policy.groups else Reason.NOT_GRANTED)
+    if policy.groups and groups is None:
+        return GroupsOf(person.id, policy.groups)
+    return Verdict(Reason.GRANTED if (groups or frozenset()) & policy.groups else Reason.NOT_GRANTED)

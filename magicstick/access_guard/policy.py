@@ -5,7 +5,6 @@ sharing that is there and is not exactly "all" restricts the instance, and a res
 read admits nobody.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -13,10 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
+from magicstick.access_guard.identifiers import is_well_formed
 from magicstick.kube.objects import ObjectMeta
 
 MOST_ENTRIES: Final = 100
-IDENTIFIER: Final = re.compile(r"[A-Za-z0-9._:-]{1,160}")
+
 
 USER, VIEWER, OPERATOR, ADMIN = ROLES = (
     "magicstick-user",
@@ -69,7 +69,7 @@ class Instance:
 
 class _Spec(msgspec.Struct, frozen=True):
     enabled: Any = True
-    access: Any = {}  # noqa: RUF012 - msgspec copies it
+    access: Any = {}
 
 
 class InstanceView(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ def _identifiers(entries: object) -> frozenset[str] | None:
     """The entries of a list; None where one of them, or the list, is not as it must be."""
     if not isinstance(entries, list) or len(entries) > MOST_ENTRIES:
         return None
-    if not all(isinstance(entry, str) and IDENTIFIER.fullmatch(entry) for entry in entries):
+    if not all(isinstance(entry, str) and is_well_formed(entry) for entry in entries):
         return None
     distinct = frozenset(entries)
     return distinct if len(distinct) == len(entries) else None

@@ -1,0 +1,86 @@
+"""Work that is shared, and answers that are kept for a moment."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from magicstick.runtime.clock import Clock
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+class SingleFlight(Generic[K, T]):
+    """Calls for one key at the same time share one piece of work.
+
+    Guarantees: the work whose result a call gets began after the call was made, so that what is shared is
+    never older than the question. A call that finds work already under way therefore waits for its end and
+    shares the next piece with all others that wait. A caller who leaves ends nobody else's work.
+
+    Assumes that work ends by itself, in bounded time.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[K, asyncio.Task[T]] = {}
+        self._working: dict[K, asyncio.Task[T]] = {}
+
+    async def share(self, key: K, work: Callable[[], Awaitable[T]]) -> T:
+        """What `work` returns or raises, done by this call or another one for the same key."""
+        task = self._waiting.get(key)
+        if task is None:
+            task = self._waiting[key] = asyncio.create_task(self._after(key, self._working.get(key), work))
+        return await asyncio.shield(task)
+
+    async def close(self) -> None:
+        """Cancel all work, and wait until it has ended."""
+        tasks = [*self._waiting.values(), *self._working.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _after(self, key: K, before: asyncio.Task[T] | None, work: Callable[[], Awaitable[T]]) -> T:
+        try:
+            if before is not None:
+                await asyncio.wait((before,))
+        finally:
+            mine = self._waiting.pop(key)
+        self._working[key] = mine
+        try:
+            return await work()
+        finally:
+            del self._working[key]
+
+
+class Remembered(Generic[K, T]):
+    """Answers that are good for some seconds. Never more than `most`: the oldest go first."""
+
+    def __init__(self, clock: Clock, most: int) -> None:
+        self._clock = clock
+        self._most = most
+        self._entries: dict[K, tuple[float, T]] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: K) -> T | None:
+        """The answer, as long as it is good."""
+        found = self._entries.get(key)
+        if found is None or found[0] <= self._clock.monotonic():
+            return None
+        return found[1]
+
+    def put(self, key: K, value: T, for_s: float) -> None:
+        """Keep an answer for so many seconds; not at all for zero and less."""
+        now = self._clock.monotonic()
+        self._entries.pop(key, None)
+        if for_s > 0:
+            self._entries[key] = now + for_s, value
+        self._drop(now)
+
+    def _drop(self, now: float) -> None:
+        """Drop the oldest while they are over or too many; so each entry costs its removal once."""
+        while self._entries:
+            oldest = next(iter(self._entries))
+            if len(self._entries) <= self._most and self._entries[oldest][0] > now:
+                return
+            del self._entries[oldest]
