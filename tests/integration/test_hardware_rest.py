@@ -5,10 +5,7 @@ import itertools
 
 import pytest
 
-from hack.bare import spread
 from hack.devcluster import DevCluster
-from magicstick.gpu.reconciler import SETTLING_S
-from magicstick.gpu.sightings import DETECTION_SETTLE_S
 from magicstick.kube.kinds import NODE
 from tests.support.gpu_world import GpuWorld, HandClock, hardware, look, passes
 from tests.support.operator import RunningOperator, operator
@@ -18,9 +15,6 @@ from tests.support.world import World, corner
 
 pytestmark = pytest.mark.anyio
 
-NODES = 1000
-CONCURRENCY = 8
-AGENT = "magicstick/nodes"
 FLAP_S = 60
 PERIOD_S = 0.5
 """Half a period of a flap of 1 Hz."""
@@ -77,58 +71,6 @@ async def test_f18_a_label_that_flaps_for_a_minute_writes_nothing(control_plane:
             await gpus.until_entry("Unknown")
             await assert_settled(world)
             assert {each.resource for each in world.operator_writes(mark)} == {"appliances"}
-
-
-async def heartbeats(gpus: GpuWorld, turn: int) -> None:
-    """Every kubelet says that it is well."""
-    moment = f"2026-01-01T12:{turn:02}:00Z"
-    status = {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": moment}]}
-
-    async def beat(number: int) -> None:
-        await gpus.status(f"n{number}", status)
-
-    await spread(range(NODES), beat, concurrency=CONCURRENCY)
-
-
-async def caught_up(running: RunningOperator, gpus: GpuWorld) -> None:
-    """Wait until the operator has seen everything that was written so far."""
-    await gpus.seen(running, "n0", await gpus.set_label("n0", "intel-gpu", present=False))
-
-
-@pytest.mark.slow
-async def test_f01_a_thousand_nodes_that_send_heartbeats_cost_no_pass_and_no_request(
-    control_plane: DevCluster,
-) -> None:
-    async with corner(control_plane) as world, hardware(world) as gpus:
-
-        async def make(number: int) -> None:
-            await gpus.node(f"n{number}")
-
-        await spread(range(NODES), make, concurrency=CONCURRENCY)
-        async with operator(world, user_agent=AGENT, requeue_seconds=3600.0) as running:
-            await gpus.until_entry("NotRequired")
-            await quiet(world)
-            names = [each.name for each in running.manager.controllers]
-            before = {name: passes(running, name) for name in names}
-            mark = control_plane.audit_mark()
-            for turn in range(2):
-                await heartbeats(gpus, turn)
-            await caught_up(running, gpus)
-            assert {name: passes(running, name) for name in names} == before
-            asked = [each for each in control_plane.audit(AGENT, mark) if each.verb != "watch"]
-            assert not asked, told(asked)
-
-            # One label wakes who depends on hardware, for as long as it settles; another label nobody.
-            await gpus.set_label("n7", "gpu", present=True)
-            await gpus.until_entry("Installing")
-            await quiet(world)
-            woken = {name: passes(running, name) - before[name] for name in ("hardware", "appliance")}
-            assert 0 < woken["hardware"] < 2 * DETECTION_SETTLE_S / SETTLING_S
-            assert 0 < woken["appliance"] < 10
-            before = {name: passes(running, name) for name in woken}
-            version = await gpus.set_other_label("n8", "example.com/other")
-            await gpus.seen(running, "n8", version)
-            assert {name: passes(running, name) for name in woken} == before
 
 
 async def test_what_no_vendor_depends_on_wakes_nobody(control_plane: DevCluster) -> None:
