@@ -34,11 +34,14 @@ from magicstick.kube.discovery import CrdView, Discovery
 from magicstick.kube.informer import InitialList, Tuning
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, ObjectKey
 from magicstick.kube.objects import Resource
+from magicstick.models.catalog_facts import PublishedModels
 from magicstick.models.facts import ModelFacts
 from magicstick.models.ports import Seams
+from magicstick.models.probes import EngineProbes
 from magicstick.models.profile_store import ProfileStoreReconciler
 from magicstick.models.reconciler import ModelReconciler
 from magicstick.models.release_facts import ReleaseFacts
+from magicstick.models.runtime_http import RuntimeHttp
 from magicstick.modules.facts import ModuleFacts
 from magicstick.modules.orphans import OrphanReconciler
 from magicstick.modules.reconciler import ModuleReconciler
@@ -86,7 +89,6 @@ class Manager:
         seams: Seams | None = None,
     ) -> None:
         self.settings = settings
-        self.seams = seams or Seams()
         self._clock = clock or SystemClock()
         self._chance = chance or Random()  # noqa: S311 - spreads requests, guards no secret
         self.metrics = Metrics()
@@ -104,6 +106,10 @@ class Manager:
         self.recorder = EventRecorder(
             self.client, self._clock, controller=OPERATOR, instance=self.lease.holder, metrics=self.metrics
         )
+        http = RuntimeHttp(self._clock, fence=self.lease.fence)
+        self.probes = EngineProbes(self._clock, http, settings.requeue_seconds)
+        self._reads = Reads(self.caches)
+        self.seams = seams or Seams(publication=PublishedModels(self._reads), checks=self.probes)
         self.controllers: Sequence[Controller[Any]] = tuple(map(self._controller, self._reconcilers()))
         settings.check_controllers([each.name for each in self.controllers])
         self._lag = LoopLag(self._clock, self.metrics.loop_lag.set)
@@ -116,6 +122,7 @@ class Manager:
             outer.start_soon(self.recorder.run)
             async with self._leading(), anyio.create_task_group() as group:
                 group.start_soon(self.caches.run)
+                group.start_soon(self.probes.run)
                 group.start_soon(self._sync)
                 await self._work()
 
@@ -154,7 +161,7 @@ class Manager:
 
         They read through `Reads`, which knows their declarations: what no edge covers cannot be read.
         """
-        settings, reads = self.settings, Reads(self.caches)
+        settings, reads = self.settings, self._reads
         modules = ModuleReconciler(reads, self.catalogs, settings, self.discovery)
         orphans = OrphanReconciler(modules.facts, reads, self.catalogs, settings.requeue_seconds)
         hardware_facts = HardwareFacts(modules.facts, reads, self._clock)

@@ -7,10 +7,13 @@ from typing import Final
 
 CONFIG_MAP: Final = "magicstick-freetoken-runtime"
 DEFAULT_PORT: Final = 1919
+DEFAULT_HEALTH_PATH: Final = "/health"
 VERIFIED: Final = "verified"
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _REVISION: Final = re.compile(r"[0-9a-f]{40}")
+_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _MAX_PORT: Final = 65535
+_MAX_PATH: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,8 @@ class FreeTokenRuntime:
     """By digest, where one is known."""
     port: int
     version: str
+    health_path: str = DEFAULT_HEALTH_PATH
+    """Where the runtime says how it is."""
     unverified: str = ""
     """Why the image must not be run; "" when it may."""
 
@@ -33,8 +38,12 @@ def freetoken_runtime(data: Mapping[str, str]) -> FreeTokenRuntime | str:
     port = _port(data.get("port"))
     if port is None:
         return f"ConfigMap {CONFIG_MAP}: port must be a number from 1 to {_MAX_PORT}"
+    health_path = data.get("healthPath", DEFAULT_HEALTH_PATH)
+    if len(health_path) > _MAX_PATH or not _PATH.fullmatch(health_path):
+        return f"ConfigMap {CONFIG_MAP}: healthPath must be a path like {DEFAULT_HEALTH_PATH}"
     pinned, problem = _pin(image, data.get("imageDigest", "").strip())
-    return FreeTokenRuntime(pinned, port, data.get("version", ""), problem or _promotion_problem(data))
+    unverified = problem or _promotion_problem(data)
+    return FreeTokenRuntime(pinned, port, data.get("version", ""), health_path, unverified)
 
 
 def _pin(image: str, digest: str) -> tuple[str, str]:

@@ -31,8 +31,8 @@ class CheckState(Enum):
 class EngineCheck:
     """What a running model says of itself over HTTP (spec: models §10.3, §10.4, §13).
 
-    A seam: the part of the operator that talks to runtimes fills it, through `ports.EngineChecks`.
-    Ollama models need it (the alias in each Pod), and FreeToken models (their health); vLLM has none.
+    `probes` asks, through `ports.EngineChecks`. Ollama models need it (the alias in each Pod), and FreeToken
+    models (their health); vLLM has none.
     """
 
     state: CheckState = CheckState.UNKNOWN
@@ -120,7 +120,7 @@ class ModelObservation:
     """Whether it, or its absence, could ever be read."""
     check: EngineCheck = EngineCheck()
     published: bool | None = None
-    """Whether the model catalog lists the model; None while nobody can tell. A seam, as `ports` says."""
+    """Whether the model catalog lists the model; None while nobody can tell: `catalog_facts`."""
 
     @property
     def name(self) -> str:

@@ -136,6 +136,11 @@ def ended(pods: Iterable[PodView], model: Resource) -> PodView | None:
     return next((each for each in pods_of(pods, model) if each.terminal and _replaceable(each, model)), None)
 
 
+def owned_by(pod: PodView, model: Resource) -> bool:
+    """Whether the Pod's controller is exactly this Model, by its uid."""
+    return any(_controls(each, model) for each in pod.metadata.owner_references)
+
+
 def failure(pod: PodView) -> str:
     """Why a Pod ended, in one line: its name, reason and message."""
     reason = cut(pod.status.reason or pod.status.phase, REASON_LIMIT)
@@ -160,7 +165,7 @@ def _may_be_of(pod: PodView, uid: str) -> bool:
 def _replaceable(pod: PodView, model: Resource) -> bool:
     metadata = pod.metadata
     known = bool(metadata.uid and metadata.name and metadata.resource_version)
-    return known and any(_controls(each, model) for each in metadata.owner_references)
+    return known and owned_by(pod, model)
 
 
 def _controls(owner: OwnerReference, model: Resource) -> bool:

@@ -15,8 +15,7 @@ from magicstick.catalogs.presets import PresetCatalog
 from magicstick.hostops.facts import Gate
 from magicstick.kube.kinds import ObjectKey
 from magicstick.models.observation import EngineCheck, Sharing
-from magicstick.models.pods import PodView
-from magicstick.models.resolved import ResolvedLocal
+from magicstick.models.questions import Question
 
 WakeUp = Callable[[Iterable[ObjectKey]], None]
 """Puts keys into a controller's queue: `runtime.controller.Controller.wake`."""
@@ -75,8 +74,11 @@ class Publication(Protocol):
 class EngineChecks(Protocol):
     """What running models say of themselves over HTTP (spec: models §10.3, §10.4, §13)."""
 
-    def check(self, key: ObjectKey, model: ResolvedLocal, pods: tuple[PodView, ...]) -> EngineCheck:
-        """The last answer of the model of an activation. Never waits: whoever asks the runtime remembers."""
+    def check(self, key: ObjectKey, question: Question | None) -> EngineCheck:
+        """The last answer of the model of an activation to this question.
+
+        Never waits: whoever asks the runtime remembers. With None there is nothing to ask any more.
+        """
         ...
 
     def follow(self, wake: WakeUp) -> None:
@@ -103,12 +105,7 @@ class NobodyKnows:
         """See `Publication`."""
         return None
 
-    def check(
-        self,
-        key: ObjectKey,  # noqa: ARG002 - as the protocol says
-        model: ResolvedLocal,  # noqa: ARG002 - as the protocol says
-        pods: tuple[PodView, ...],  # noqa: ARG002 - as the protocol says
-    ) -> EngineCheck:
+    def check(self, key: ObjectKey, question: Question | None) -> EngineCheck:  # noqa: ARG002 - as above
         """See `EngineChecks`."""
         return EngineCheck()
 

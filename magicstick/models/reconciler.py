@@ -14,17 +14,22 @@ from magicstick.hostops.facts import edge as cleanup_edge
 from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NODE, POD, ObjectKey
 from magicstick.kube.objects import Resource
+from magicstick.models.asking import question_of
+from magicstick.models.catalog_facts import NAME as MODEL_CATALOG
+from magicstick.models.catalog_facts import CatalogView
+from magicstick.models.catalog_facts import changed as catalog_changed
 from magicstick.models.decide import decide, decide_failure
 from magicstick.models.facts import ModelFacts, node_changed
 from magicstick.models.freetoken_runtime import CONFIG_MAP as FREETOKEN_RUNTIME
 from magicstick.models.hardware import Hardware
 from magicstick.models.kinds import DEPLOYMENT, KUBEAI_MODEL, SERVICE
-from magicstick.models.observation import ModelObservation, RequiredModule, namespace_of
+from magicstick.models.observation import EngineCheck, ModelObservation, RequiredModule, namespace_of
 from magicstick.models.pods import SELECTOR, PodView
 from magicstick.models.ports import CacheGate, Catalogs, ModelSettings, Seams, WakeUp
 from magicstick.models.release_facts import ReleaseFacts
 from magicstick.models.resolve import ModelCatalogs, resolve
 from magicstick.models.resolved import Refusal, ResolvedKubeAi, ResolvedLocal
+from magicstick.models.samples import settled
 from magicstick.models.status import DUE_S, ModelPhase, Outcome
 from magicstick.models.wakes import ModelWakes, pod_changed, target_of
 from magicstick.modules.activations import belongs_to
@@ -47,7 +52,8 @@ class ModelReconciler:
 
     The watch needs: ModelActivations, ModuleActivations and HostOperations in the Appliance's namespace,
     Kustomizations in Flux's, CustomResourceDefinitions, Nodes, KubeAI Models, model Pods, and the
-    Deployments and Services of ours; KubeAI's HelmRelease, Deployment and configuration; the profile store.
+    Deployments and Services of ours; KubeAI's HelmRelease, Deployment and configuration; the profile store;
+    the catalog that the model catalog publishes.
     """
 
     def __init__(
@@ -90,7 +96,10 @@ class ModelReconciler:
     async def observe(self, key: ObjectKey) -> ModelObservation | None:
         """See `runtime.reconciler.Reconciler`."""
         activation = self.facts.activations.get(key)
-        return None if activation is None else self.observation(activation)
+        if activation is None:
+            self._seams.checks.check(key, None)
+            return None
+        return self.observation(activation)
 
     def decide(self, observation: ModelObservation, now: datetime) -> Plan:
         """See `decide.decide`."""
@@ -121,7 +130,10 @@ class ModelReconciler:
             runtimes=facts.runtimes(name),
             pods=facts.pods(name, namespace_of(activation, spec)),
         )
-        if standing.blind or not (standing.ours and standing.enabled) or standing.dying:
+        if not (standing.ours and standing.enabled) or standing.dying:
+            self._seams.checks.check(activation.metadata.key, None)
+            return standing
+        if standing.blind:
             return standing
         return self._resolved(self._surrounded(standing))
 
@@ -159,12 +171,20 @@ class ModelReconciler:
         return self._running(complete, resolved) if isinstance(resolved, ResolvedLocal) else complete
 
     def _running(self, o: ModelObservation, model: ResolvedLocal) -> ModelObservation:
-        check = self._seams.checks.check(o.activation.metadata.key, model, o.pods or ())
+        check = self._checked(o, model)
         if not isinstance(model, ResolvedKubeAi):
             return replace(o, check=check)
         named = o.occupant.spec.get("resourceProfile") if o.occupant is not None else None
         profile = self._release.profile_for(model, named if isinstance(named, str) else None)
         return replace(o, check=check, profile=profile)
+
+    def _checked(self, o: ModelObservation, model: ResolvedLocal) -> EngineCheck:
+        """What the runtime says. While the model cache is cleared it is left alone; what it said holds."""
+        if o.cleanup:
+            return settled(EngineCheck(), o.status)
+        question = question_of(o, model)
+        check = self._seams.checks.check(o.activation.metadata.key, question)
+        return check if question is None else settled(check, o.status)
 
     def _known_catalogs(self) -> ModelCatalogs | None:
         catalogs = self._catalogs
@@ -226,6 +246,14 @@ def _runtime_edges(site: Site, wakes: ModelWakes) -> tuple[Edge[Any], ...]:
 
 def _surrounding_edges(site: Site, wakes: ModelWakes) -> tuple[Edge[Any], ...]:
     return (
+        Edge(
+            CONFIG_MAP,
+            wakes.by_catalog,
+            "whether the model catalog lists the model",
+            catalog_changed,
+            name=MODEL_CATALOG,
+            view=CatalogView,
+        ),
         Edge(NODE, wakes.by_node, "which devices can be allocated, and on what platform", node_changed),
         Edge(
             KUSTOMIZATION,

@@ -11,6 +11,7 @@ from magicstick.api.model_activation import DEFAULT_COMPUTE_TARGET
 from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.kube.kinds import ObjectKey
 from magicstick.kube.objects import Resource, View
+from magicstick.models.catalog_facts import CatalogView, news
 from magicstick.models.facts import ModelFacts, platform_changed
 from magicstick.models.objects import activation_label
 from magicstick.models.pods import MODEL_LABEL, PodView
@@ -96,6 +97,14 @@ class ModelWakes:
     def by_profile(self, _old: Resource | None, _new: Resource | None) -> Iterator[ObjectKey]:
         """Those that may wait for a profile: all that are not there yet."""
         return (each.metadata.key for each in self._facts.activations.list() if _on_its_way(each))
+
+    def by_catalog(self, old: CatalogView | None, new: CatalogView | None) -> Iterable[ObjectKey]:
+        """The models that the catalog lists from now on, or no longer."""
+        names, store = news(old, new), self._facts.activations
+        if names is None:
+            return self.everyone()
+        home = self._facts.site.appliance_namespace
+        return [key for name in names if store.get(key := ObjectKey(home, name)) is not None]
 
     def everyone(self, *_change: object) -> Iterable[ObjectKey]:
         """All activations."""

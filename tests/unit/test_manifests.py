@@ -93,7 +93,10 @@ def test_config_maps_are_granted_by_name() -> None:
     }
 
     assert granted == {
-        **{key: ["get", "list", "watch"] for key in (*catalogs, "magicstick-freetoken-runtime")},
+        **{
+            key: ["get", "list", "watch"]
+            for key in (*catalogs, "ai-model-catalog", "magicstick-freetoken-runtime")
+        },
         "magicstick-offloading-profiles": ["get", "list", "watch", "patch"],
     }
 

@@ -1,0 +1,45 @@
+"""Measurements in the status: when they are news, and when what was reported still holds.
+
+A measurement carries the time at which it was taken. The time alone is no news, or every model would be
+written at every poll; so `sampledAt` says since when it has been so.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from magicstick.api.model_activation_status import ModelActivationStatus
+from magicstick.models.observation import CheckState, EngineCheck
+
+SAMPLED_AT: Final = "sampledAt"
+Measured = Mapping[str, object] | None
+
+
+def steady(before: EngineCheck, now: EngineCheck) -> EngineCheck:
+    """What is known now; a measurement that differs in nothing but its time stays the earlier one."""
+    return replace(
+        now,
+        memory_usage=_steady(before.memory_usage, now.memory_usage),
+        stats=_steady(before.stats, now.stats),
+    )
+
+
+def settled(check: EngineCheck, status: ModelActivationStatus) -> EngineCheck:
+    """A check beside what was reported last: while nobody can tell, what was measured is not taken back.
+
+    So an operator that has just begun writes nothing to a model that is as it was.
+    """
+    reported = EngineCheck(memory_usage=status.memory_usage, stats=status.free_token_stats)
+    if check.state is CheckState.UNKNOWN:
+        return replace(check, memory_usage=reported.memory_usage, stats=reported.stats)
+    return steady(reported, check)
+
+
+def _steady(before: Measured, now: Measured) -> Measured:
+    return before if _values(before) == _values(now) else now
+
+
+def _values(measured: Measured) -> Mapping[str, object] | None:
+    if measured is None:
+        return None
+    return {name: value for name, value in measured.items() if name != SAMPLED_AT}
