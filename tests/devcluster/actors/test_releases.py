@@ -1,0 +1,104 @@
+"""What is said of a release, without a cluster."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hack.devcluster.actors.following import Object, condition
+from hack.devcluster.actors.releases import (
+    Outcome,
+    begun,
+    failed,
+    is_deployed,
+    is_ready,
+    is_settled,
+    release_name,
+    succeeded,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
+
+
+def release(name: str = "a", status: Object | None = None, **spec: object) -> dict[str, Any]:
+    chart = {"spec": {"chart": "c", "version": "1.0.0", "sourceRef": {"kind": "HelmRepository", "name": "r"}}}
+    return {
+        "metadata": {"name": name, "namespace": "flux-system", "generation": 1},
+        "spec": {"chart": chart, **spec},
+        "status": status or {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "expected"),
+    [
+        ("kubeai", {"targetNamespace": "ai"}, "ai-kubeai"),
+        ("reloader", {}, "reloader"),
+        ("a", {"targetNamespace": "ai", "releaseName": "own"}, "own"),
+        # 55 characters: the one case among the modules (spec: platform §0.2).
+        (
+            "intel-device-plugins-operator",
+            {"targetNamespace": "inteldeviceplugins-system"},
+            "inteldeviceplugins-system-intel-device-p-84a2ab0f40bc",
+        ),
+        ("n" * 50, {"targetNamespace": "ai"}, f"ai-{'n' * 50}"),
+    ],
+)
+def test_the_name_of_a_release(name: str, spec: dict[str, object], expected: str) -> None:
+    assert release_name(release(name, **spec)) == expected
+    assert len(expected) <= 53
+
+
+def test_a_success_is_settled_and_ready() -> None:
+    done = release(status=succeeded(release(), "sha256:0", NOW))
+    assert is_deployed(done)
+    assert is_ready(done)
+    assert is_settled(done, Outcome(), None)
+    assert not is_settled(done, Outcome("UpgradeFailed"), None)
+
+
+def test_the_time_of_a_condition_moves_with_its_status_alone() -> None:
+    done = release(status=succeeded(release(), "sha256:0", NOW))
+    again = release(status=succeeded(done, "sha256:1", LATER))
+    assert condition(again, "Ready")["reason"] == "UpgradeSucceeded"
+    assert condition(again, "Ready")["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+    during = release(status=begun(done, LATER))
+    assert condition(during, "Ready")["lastTransitionTime"] == "2026-01-01T01:00:00Z"
+    assert condition(during, "Released")["status"] == "True", "of the action before"
+
+
+def test_a_stale_success_is_neither_ready_nor_settled() -> None:
+    done = release(status=succeeded(release(), "sha256:0", NOW))
+    done["metadata"]["generation"] = 2
+    assert condition(done, "Ready")["status"] == "True"
+    assert not is_ready(done)
+    assert not is_settled(done, Outcome(), Outcome())
+
+
+@pytest.mark.parametrize(
+    ("install", "stalls"),
+    [
+        ({}, True),
+        ({"remediation": {"retries": 3}}, False),
+        ({"remediation": {"retries": -1}}, False),
+        ({"strategy": {"name": "RetryOnFailure"}}, False),
+        ({"strategy": {"name": "RemediateOnFailure"}}, True),
+    ],
+)
+def test_a_failure_stalls_unless_the_release_wants_retries(install: dict[str, object], stalls: bool) -> None:
+    asked, outcome = release(install=install), Outcome("InstallFailed", "no")
+    bad = {**asked, "status": failed(asked, outcome, "sha256:0", NOW)}
+    assert bool(condition(bad, "Stalled")) is stalls
+    assert not is_deployed(bad)
+    assert is_settled(bad, Outcome(), outcome) is stalls
+    assert is_settled(bad, outcome, outcome)
+
+
+def test_the_history_is_bounded_and_counts_on() -> None:
+    current = release()
+    for _ in range(8):
+        current["status"] = succeeded(current, "sha256:0", NOW)
+    history = current["status"]["history"]
+    assert [each["version"] for each in history] == [8, 7, 6, 5, 4]
+    assert [each["status"] for each in history] == ["deployed", *["superseded"] * 4]
