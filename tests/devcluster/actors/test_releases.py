@@ -46,7 +46,7 @@ def release(name: str = "a", status: Object | None = None, **spec: object) -> di
     ],
 )
 def test_the_name_of_a_release(name: str, spec: dict[str, object], expected: str) -> None:
-    assert release_name(release(name, **spec)) == expected
+    assert release_name(release(name, None, **spec)) == expected
     assert len(expected) <= 53
 
 
@@ -86,7 +86,9 @@ def test_a_stale_success_is_neither_ready_nor_settled() -> None:
         ({"strategy": {"name": "RemediateOnFailure"}}, True),
     ],
 )
-def test_a_failure_stalls_unless_the_release_wants_retries(install: dict[str, object], stalls: bool) -> None:
+def test_a_failure_stalls_unless_the_release_wants_retries(
+    install: dict[str, object], *, stalls: bool
+) -> None:
     asked, outcome = release(install=install), Outcome("InstallFailed", "no")
     bad = {**asked, "status": failed(asked, outcome, "sha256:0", NOW)}
     assert bool(condition(bad, "Stalled")) is stalls
