@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from hack.devcluster.actors.following import Object, condition
-from hack.devcluster.actors.helm import HelmActor
+from hack.devcluster.actors.helm import HelmActor, merged
 from hack.devcluster.actors.releases import Outcome
 from tests.devcluster.actors.stage import DEFINITIONS, RELEASES, Stage
 
@@ -257,3 +257,27 @@ async def test_it_goes_on_after_the_server_was_away(stage: Stage) -> None:
         await asyncio.to_thread(stage.cluster.start_apiserver)
         await stage.release("b")
         await stage.until_ready("b", *INSTALLED)
+
+
+async def test_values_that_cannot_be_read_are_waited_for(stage: Stage) -> None:
+    values = [{"kind": "ConfigMap", "name": "values", "valuesKey": "values.json"}]
+    async with HelmActor(stage.client).running():
+        await stage.config_map("values", **{"values.json": "a: ["})
+        await stage.release("a", valuesFrom=values)
+        await stage.until_ready("a", "False", "ValuesError")
+        await stage.config_map("values", **{"values.json": "- a"})
+        await stage.ask("a", "1")
+        await stage.until(
+            "its words", lambda: "no map" in condition(stage.get(RELEASES, "a"), "Ready")["message"]
+        )
+        await stage.config_map("values", **{"values.json": '{"a": 1}'})
+        await stage.ask("a", "2")
+        await stage.until_ready("a", *INSTALLED)
+
+
+def test_values_are_merged_map_by_map() -> None:
+    below: Object = {"a": {"b": 1, "c": [1]}, "d": {"e": 1}, "f": 1}
+    above: Object = {"a": {"c": [2], "g": 3}, "d": 4, "f": {"h": 5}}
+    assert merged(below, above) == {"a": {"b": 1, "c": [2], "g": 3}, "d": 4, "f": {"h": 5}}
+    assert merged({}, above) == above
+    assert merged(below, {}) == below
