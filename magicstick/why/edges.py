@@ -44,6 +44,7 @@ def around(settings: Settings) -> tuple[Declaration, ...]:
     """The edges that no reconciler has."""
     return (
         _declare("flux", KUSTOMIZATION, settings.flux_namespace, _flux(settings)),
+        _declare("sources", GIT_REPOSITORY, settings.flux_namespace, (_installed(),)),
         _declare("discovery", APPLIANCE, settings.appliance_namespace, _discovery(settings)),
         *(_declare("site", kind, _home(kind, settings), _site(settings)) for kind in DECIDED),
         *(_declare("needs", kind, settings.appliance_namespace, _needs(settings)) for kind in WORKLOADS),
@@ -69,8 +70,12 @@ def _flux(settings: Settings) -> tuple[Edge[Any], ...]:
     return (
         _edge(GIT_REPOSITORY, "where Flux takes the manifests from", namespace=place),
         _edge(KUSTOMIZATION, "what Flux applies first", namespace=place),
-        _edge(CUSTOM_RESOURCE_DEFINITION, "whether Flux is installed"),
+        _installed(),
     )
+
+
+def _installed() -> Edge[Any]:
+    return _edge(CUSTOM_RESOURCE_DEFINITION, "whether Flux is installed")
 
 
 def _site(settings: Settings) -> tuple[Edge[Any], ...]:
@@ -93,7 +98,10 @@ def _discovery(settings: Settings) -> tuple[Edge[Any], ...]:
 
 
 def _needs(settings: Settings) -> tuple[Edge[Any], ...]:
-    return (_edge(MODULE_ACTIVATION, "the modules that it needs", settings.appliance_namespace),)
+    return (
+        _edge(MODULE_ACTIVATION, "the modules that it needs", settings.appliance_namespace),
+        _edge(KUSTOMIZATION, "the static modules that it needs", settings.flux_namespace),
+    )
 
 
 def _edge(kind: Kind, why: str, namespace: str = "", name: str | None = None) -> Edge[Any]:

@@ -1,5 +1,6 @@
 """What is said of states that no running cluster gets into easily."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -14,13 +15,15 @@ from magicstick.api.kinds import (
     MODEL_ACTIVATION,
     MODULE_ACTIVATION,
 )
+from magicstick.catalogs.applications import ApplicationCatalog
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, LEASE, NAMESPACE, NODE, Kind
 from magicstick.kube.objects import Resource
 from magicstick.modules.status import ModulePhase, module_status
-from magicstick.why.causes import HARDWARE, Explanation, Subject
-from magicstick.why.explainers import EXPLAINERS, explain
+from magicstick.why.causes import HARDWARE, STANDS_IN, Explanation, Subject
+from magicstick.why.explainers import EXPLAINERS, explain, tree
 from magicstick.why.operator import ago, heard, running
+from magicstick.why.walk import first
 from tests.support.module_objects import FLUX, HOME, activation, catalog, condition, kustomization
 from tests.support.module_world import FakeDefinitions, crd
 from tests.support.objects import resource
@@ -226,6 +229,53 @@ def test_what_does_not_exist_is_said_to_be_missing_with_something_to_do(kind: Ki
     assert "does not exist" in cause.sentence
     assert cause.hint is not None
     assert cause.hint.command
+
+
+@pytest.mark.parametrize("kind", [kind for kind in EXPLAINERS if not kind.built_in and kind not in STANDS_IN])
+def test_a_kind_that_is_not_served_leads_to_its_definition(kind: Kind) -> None:
+    objects = shelf()
+    objects.states[kind] = InformerState.ABSENT
+    namespace = FLUX if kind in (KUSTOMIZATION, GIT_REPOSITORY) else HOME
+    _, trees = tree(Subject(kind, "anything", namespace), sight(objects, CATALOG))
+    assert first(trees)[-1].cause.subject == Subject(CUSTOM_RESOURCE_DEFINITION, kind.crd_name)
+
+
+def test_a_static_module_that_an_instance_needs_leads_to_its_kustomization() -> None:
+    objects = _workload(APP_INSTANCE, {"application": "notes"}, {})
+    objects.put(
+        KUSTOMIZATION, kustomization("infrastructure-basis", ours=False, ready="False", reason="BuildFailed")
+    )
+    seen = sight(objects, CATALOG)
+    notes = {"chartPath": "charts/notes", "route": {"port": 80}, "requiredModules": ["basis"]}
+    seen.catalogs.applications = ApplicationCatalog.parse(json.dumps({"applications": {"notes": notes}}))  # type: ignore[misc] # a copy that tests may set
+    _, trees = tree(Subject(APP_INSTANCE, "one", HOME), seen)
+    assert first(trees)[-1].cause.subject == Subject(KUSTOMIZATION, "infrastructure-basis", FLUX)
+
+
+def test_a_module_that_is_ready_and_not_reported_so_waits_for_the_operator() -> None:
+    objects = shelf(activation("alpha"), kustomization("app-alpha", module="alpha"))
+    (cause,) = asked(MODULE_ACTIVATION, "alpha", objects).causes
+    assert cause.sentence == "is Ready by now, which the operator has not reported yet"
+    assert cause.because == (Subject(LEASE, LEASE_NAME, HOME),)
+
+
+def test_a_refused_write_comes_after_what_the_module_waits_for() -> None:
+    status = module_status(1, ModulePhase.DEGRADED, "ApiRejected", "the server refused it", "app-beta")
+    objects = shelf(activation("alpha", enabled=False), activation("beta", status=status))
+    waits, refused = asked(MODULE_ACTIVATION, "beta", objects).causes
+    assert waits.because == (Subject(MODULE_ACTIVATION, "alpha", HOME),)
+    assert refused.sentence == "is Degraded: the server refused it"
+    assert refused.hint is not None
+    assert "--as=system:serviceaccount" in refused.hint.command
+
+
+def test_what_the_operator_cannot_read_is_told_with_its_rights() -> None:
+    status = module_status(
+        1, ModulePhase.RECONCILING, "ApiUnavailable", "Kustomizations cannot be read now", ""
+    )
+    (cause,) = asked(MODULE_ACTIVATION, "alpha", shelf(activation("alpha", status=status))).causes
+    assert cause.hint is not None
+    assert cause.hint.text.startswith("Grant the operator the right to read.")
 
 
 def test_hardware_of_an_unknown_vendor_is_told_with_the_known_ones() -> None:
