@@ -1,14 +1,14 @@
 """The commands and their help. Nothing heavy is imported before a command runs.
 
-The options of `run` and `model-catalog` come from their settings, whose models take a while to import: they
-are added only when the command line speaks of the command.
+The options of the programs (`run`, `model-catalog`, `access-guard`) come from their settings, whose models
+take a while to import: they are added only when the command line speaks of the command.
 """
 
 import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -27,7 +27,8 @@ from magicstick.cli.why import why
 
 NAME: Final = "magicstick"
 CATALOG: Final = "model-catalog"
-COMMANDS: Final = ("run", CATALOG, "get", "why", "plan", "crds", "version", "settings")
+GUARD: Final = "access-guard"
+COMMANDS: Final = ("run", CATALOG, GUARD, "get", "why", "plan", "crds", "version", "settings")
 COMPLETION_WORDS: Final = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """Where shells put the command line that is to be completed."""
 
@@ -47,6 +48,13 @@ magicstick model-catalog
 
 magicstick model-catalog --litellm-base-url http://127.0.0.1:4000 --leader-election false"""
 
+GUARD_HELP: Final = "Tell the gateway who may use which instance, until SIGTERM or SIGINT."
+GUARD_EPILOG: Final = """Examples:
+
+magicstick access-guard
+
+magicstick access-guard --port 8090 --keycloak-admin-url http://127.0.0.1:8180"""
+
 
 class Output(StrEnum):
     """How a result is written."""
@@ -55,8 +63,8 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def application(*, run_options: bool, catalog_options: bool = False) -> typer.Typer:
-    """The commands; `run` and `model-catalog` with their options only where they are asked for."""
+def application(spoken: Collection[str]) -> typer.Typer:
+    """The commands; those of `PROGRAMS` with their options only where the command line speaks of them."""
     app = typer.Typer(
         name=NAME,
         cls=QuickGroup,
@@ -66,9 +74,8 @@ def application(*, run_options: bool, catalog_options: bool = False) -> typer.Ty
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.command("run", help=RUN_HELP, epilog=RUN_EPILOG)(_run_with_options() if run_options else _run)
-    catalog = _catalog_with_options() if catalog_options else _run
-    app.command(CATALOG, help=CATALOG_HELP, epilog=CATALOG_EPILOG)(catalog)
+    for name, (text, epilog, with_options) in PROGRAMS.items():
+        app.command(name, help=text, epilog=epilog)(with_options() if name in spoken else _program)
     app.command("get", epilog=GET_EPILOG, cls=QuickCommand)(get)
     app.command("why", epilog=WHY_EPILOG, cls=QuickCommand)(why)
     app.command("plan", epilog=PLAN_EPILOG, cls=QuickCommand)(plan)
@@ -82,9 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit, with the codes of `cli.errors`."""
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     completing = " ".join(os.environ.get(name, "") for name in COMPLETION_WORDS).split()
-    spoken = (*words, *completing)
-    app = application(run_options="run" in spoken, catalog_options=CATALOG in spoken)
-    sys.exit(_run_command(app, words))
+    sys.exit(_run_command(application((*words, *completing)), words))
 
 
 def _run_command(app: typer.Typer, words: Sequence[str]) -> int:
@@ -114,8 +119,8 @@ def _fail(message: str, code: int) -> int:
 # -- the commands ------------------------------------------------------------------------------------
 
 
-def _run() -> None:
-    """`run` and `model-catalog` as they stand in the list of commands."""
+def _program() -> None:
+    """A program as it stands in the list of commands."""
     raise AssertionError("unreachable: a command line with its name gets the command with its options")
 
 
@@ -129,6 +134,20 @@ def _catalog_with_options() -> Callable[..., None]:
     from magicstick.cli.model_catalog import command  # noqa: PLC0415
 
     return command()
+
+
+def _guard_with_options() -> Callable[..., None]:
+    from magicstick.cli.access_guard import command  # noqa: PLC0415
+
+    return command()
+
+
+PROGRAMS: Final[Mapping[str, tuple[str, str, Callable[[], Callable[..., None]]]]] = {
+    "run": (RUN_HELP, RUN_EPILOG, _run_with_options),
+    CATALOG: (CATALOG_HELP, CATALOG_EPILOG, _catalog_with_options),
+    GUARD: (GUARD_HELP, GUARD_EPILOG, _guard_with_options),
+}
+"""What runs until a signal: help, examples, and the command with its options."""
 
 
 CRDS_EPILOG: Final = """Examples:

@@ -254,7 +254,7 @@ def test_output_that_nobody_reads_any_more_ends_without_a_traceback() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("magicstick ", {"run", "model-catalog", "get", "why", "crds", "version"}),
+        ("magicstick ", {"run", "model-catalog", "access-guard", "get", "why", "plan", "crds", "version"}),
         ("magicstick run --log-format ", {"auto", "json", "console"}),
         ("magicstick run --leader-election f", {"false"}),
     ],
