@@ -111,8 +111,9 @@ def _field(field: FieldChange) -> Iterator[Line]:
         yield Line("~", f"    {field.path}: {shown}{note}")
         return
     yield Line("~", f"    {field.path}:{note}")
-    for line in list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]:
-        yield Line(line[0] if line[0] in "+-" else "", f"      {line}")
+    hunks = difflib.unified_diff(before, after, n=1, lineterm="")
+    for line in list(hunks)[3:]:
+        yield Line(line[0], f"      {line[1:]}") if line[0] != "@" else Line(" ", "      ...")
 
 
 def _words(value: object) -> list[str]:

@@ -1,9 +1,15 @@
 """`magicstick plan` on a real API server says what the operator then does, and does nothing itself."""
 
+import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from hack.devcluster import DevCluster
 from magicstick.api.kinds import KUSTOMIZATION, MODULE_ACTIVATION
@@ -212,3 +218,32 @@ async def test_half_a_plan_is_none(control_plane: DevCluster) -> None:
         with pytest.raises(BlindError, match="kustomizations") as caught:
             await planned(world, activation("alpha"), token=token)
         assert caught.value.forbidden
+
+
+async def test_the_command_tells_a_change_and_its_absence_by_its_exit_code(
+    control_plane: DevCluster, tmp_path: Path
+) -> None:
+    async with corner(control_plane) as world:
+        async with operator(world):
+            await world.activate("gamma", parameters={"storage": "5Gi"})
+            await world.until_phase("gamma", "Ready")
+        same = await command(world, tmp_path, activation("gamma", parameters={"storage": "5Gi"}))
+        assert (same.returncode, same.stdout, same.stderr) == (0, "Nothing would change.\n", "")
+        other = await command(world, tmp_path, activation("gamma", parameters={"storage": "9Gi"}))
+        assert (other.returncode, other.stderr) == (1, "")
+        assert "~     spec.postBuild.substitute.STORAGE: 5Gi -> 9Gi" in other.stdout.splitlines()
+
+
+async def command(world: World, folder: Path, document: Document) -> subprocess.CompletedProcess[str]:
+    """`magicstick plan --diff` for a document in this corner, as a process."""
+    (folder / document.origin).write_text(yaml.safe_dump(document.body))
+    words = ["plan", "-f", str(folder), "--diff", "--kubeconfig", str(world.cluster.kubeconfig)]
+    return await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "magicstick", *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **world.environment},
+    )

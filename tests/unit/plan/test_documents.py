@@ -1,0 +1,91 @@
+"""Whatever a person hands over is read as Kubernetes would read it, or refused with its place."""
+
+from pathlib import Path
+
+import pytest
+
+from magicstick.plan.documents import InputError, read
+
+TWO = "kind: A\nmetadata: {name: a}\n---\n---\nkind: B\nmetadata: {name: b}\n"
+
+
+def refused(*names: str, stdin: str = "") -> tuple[str, ...]:
+    with pytest.raises(InputError) as caught:
+        read(names, lambda: stdin)
+    return caught.value.problems
+
+
+def test_documents_of_a_file_are_counted_and_empty_ones_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text(TWO)
+    found = read([str(file)], str)
+    assert [(each.origin, each.body["kind"]) for each in found] == [
+        (f"{file}, document 1", "A"),
+        (f"{file}, document 3", "B"),
+    ]
+
+
+def test_a_folder_gives_its_files_by_name_and_nothing_below(tmp_path: Path) -> None:
+    (tmp_path / "b.yml").write_text("kind: B")
+    (tmp_path / "a.json").write_text('{"kind": "A"}')
+    (tmp_path / "note.txt").write_text("kind: [")
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "c.yaml").write_text("kind: C")
+    assert [each.body["kind"] for each in read([str(tmp_path)], str)] == ["A", "B"]
+
+
+def test_a_dash_is_standard_input_and_read_once() -> None:
+    texts = iter(["kind: A"])
+    found = read(["-", "-"], lambda: next(texts))
+    assert [(each.origin, each.body) for each in found] == [("standard input", {"kind": "A"})]
+
+
+def test_lists_are_taken_apart() -> None:
+    found = read(["-"], lambda: "kind: List\nitems:\n- kind: A\n- kind: B\n")
+    assert [each.origin for each in found] == ["standard input, item 1", "standard input, item 2"]
+
+
+def test_a_date_is_text_as_for_kubernetes() -> None:
+    (found,) = read(["-"], lambda: "kind: A\nspec: {since: 2026-01-01, at: 2026-01-01T00:00:00Z, up: true}")
+    assert found.body["spec"]["since"] == "2026-01-01"
+    assert found.body["spec"]["at"] == "2026-01-01T00:00:00Z"
+
+
+def test_bad_yaml_is_told_with_file_document_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("kind: A\n---\nspec: [1, 2\n")
+    (problem,) = refused(str(file))
+    assert problem.startswith(f"{file}, document 2, line ")
+
+
+def test_every_bad_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "text.yaml").write_text("just a word")
+    problems = refused(
+        str(tmp_path / "none.yaml"),
+        str(tmp_path / "empty"),
+        str(tmp_path / "bytes.yaml"),
+        str(tmp_path / "text.yaml"),
+    )
+    assert [problem.split(": ", 1)[1] for problem in problems] == [
+        "No such file or directory",
+        "the folder holds no file that ends with .json, .yaml, .yml",
+        "is no text in UTF-8",
+        "must be an object with apiVersion, kind and metadata",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["{a: " * 3000, "!!python/object/apply:os.system [x]", "a: *nowhere", "\x00"]
+)
+def test_hostile_text_is_refused_and_never_run(text: str) -> None:
+    (problem,) = refused("-", stdin=text)
+    assert problem.startswith("standard input, document 1")
+
+
+def test_names_that_json_does_not_know_are_named() -> None:
+    assert refused("-", stdin="kind: A\nspec: {1: a, items: [{true: b}]}") == (
+        "standard input: spec has a field 1: names must be text, in quotes",
+        "standard input: spec.items[0] has a field True: names must be text, in quotes",
+    )
