@@ -32,7 +32,8 @@ log = structlog.get_logger(__name__)
 DEBOUNCE_S: Final = 1.0
 """Changes come in groups: a pass is for all of them."""
 CALM_S: Final = 5.0
-"""So long, or as long as it asks for, LiteLLM is left alone after it could not be read."""
+"""Passes that no change asks for are so far apart. So long, or as long as it asks for, LiteLLM is left alone
+after it could not be read."""
 JITTER: Final = 0.1
 LONGEST_PASS_S: Final = 900.0
 
@@ -202,4 +203,4 @@ class CatalogController:
             self._parts.backoffs.next_s(),
             self._parts.restarts.wait_s() if self._parts.publisher.owed else None,
         )
-        return min(each for each in waits if each is not None)
+        return max(CALM_S, min(each for each in waits if each is not None))

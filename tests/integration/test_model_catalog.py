@@ -194,6 +194,21 @@ async def test_one_failing_model_never_blocks_another(control_plane: DevCluster)
         await world.until("the problem is over", lambda: not world.annotation("last-error"))
 
 
+@pytest.mark.parametrize("status", [400, 500])
+async def test_what_litellm_says_is_not_passed_on_since_it_may_quote_a_key(
+    control_plane: DevCluster, status: int
+) -> None:
+    async with scene(control_plane) as world, world.catalog():
+        await world.key("keys", one="sk-value-that-is-quoted")
+        quoting = b'{"error": "the key sk-value-that-is-quoted is wrong"}'
+        with world.litellm.fault(about("cloud"), status, body=quoting):
+            await world.activation("cloud", "external", model="m", **REFERENCE)
+            told = f"HTTP {status}"
+            await world.until("it is told", lambda: told in world.annotation("last-error"))
+            await world.assert_secrets_kept()
+        await world.until_published("cloud")
+
+
 # -- LiteLLM is away, slow, or wrong -----------------------------------------------------------------------
 
 

@@ -349,6 +349,9 @@ class CatalogWorld:
             "metrics_bind_address": "off",
             "leader_election": False,
             "sync_timeout_seconds": 100.0,
+            # A poll of fifteen seconds of its time is less than one of ours.
+            "catalog_poll_seconds": 10.0,
+            "catalog_watch_seconds": 5.0,
         }
         async with FaultProxy(self.cluster.url, self.cluster.ca_file) as proxy:
             config = ClusterConfig.plain(proxy.url, token=token)
