@@ -15,7 +15,8 @@ from rich.live import Live
 
 from hack.dev.appliance import ROOT, Reader, install, settled
 from hack.dev.choices import Choices, Gpu, catalog_of, chosen
-from hack.dev.operator import OperatorProcess
+from hack.dev.models import ModelStage, names_of
+from hack.dev.operator import OperatorProcess, Program
 from hack.dev.view import Picture, headline, now, view
 from hack.devcluster import WITH_ACTORS, DevCluster, DevClusterError
 from hack.devcluster.build import Builder
@@ -52,7 +53,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         prog="make dev",
         description="Start a real control plane, run the operator on it and show the appliance get Ready.",
         epilog="examples: make dev    make dev GPU=mixed    make dev MODULES=all ONCE=1    "
-        "make dev ARGS='--deadline 60'",
+        "make dev MODELS=1 GPU=nvidia    make dev ARGS='--deadline 60'",
     )
     parser.add_argument("--once", action="store_true", help="end as soon as the appliance is Ready")
     parser.add_argument(
@@ -76,6 +77,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         default=(),
         metavar="NAMES",
         help="switch these modules on, separated by commas, or all of them: all",
+    )
+    parser.add_argument(
+        "--models",
+        action="store_true",
+        help="apply the models of examples/, play KubeAI and LiteLLM for them, and run the model catalog; "
+        "the one for NVIDIA only on nodes with its GPUs",
     )
     parser.add_argument(
         "--nodes", type=_count, default=1, help="how many nodes without GPUs to play (default: %(default)s)"
@@ -141,7 +148,7 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
     except OSError as error:
         raise DevClusterError(f"{directory} cannot be made: {error.strerror}; see --directory") from None
     modules = chosen(options.modules, catalog_of(source))  # before time is lost over a wrong name
-    choices = Choices(options.gpu, modules, options.nodes)
+    choices = Choices(options.gpu, modules, options.nodes, options.models)
     builder = Builder()
     builder.ensure()  # all at once, so that the progress counts every program
     cluster = stack.enter_context(
@@ -156,9 +163,16 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
     say("starting the operator with its own service account")
     operator = OperatorProcess(cluster, directory)
     stack.callback(operator.stop)
+    objects = choices.model_objects()
+    models, names = ModelStage(cluster, directory, objects, say), names_of(objects)
+    stack.callback(models.stop)
     deadline = time.monotonic() + options.deadline if options.once else None
     follower = Follower(
-        Reader(cluster), operator, console, lambda picture: settled(picture, choices.modules, choices.vendors)
+        Reader(cluster),
+        operator,
+        models,
+        console,
+        lambda picture: settled(picture, choices.modules, choices.vendors, names),
     )
     if not follower.until_ready(deadline):
         return 1
@@ -197,9 +211,14 @@ class Follower:
     """Shows the appliance: a live table on a terminal, a line for each change elsewhere."""
 
     def __init__(
-        self, reader: Reader, operator: OperatorProcess, console: Console, is_settled: Settled
+        self,
+        reader: Reader,
+        operator: OperatorProcess,
+        models: ModelStage,
+        console: Console,
+        is_settled: Settled,
     ) -> None:
-        self._reader, self._operator, self._console = reader, operator, console
+        self._reader, self._operator, self._models, self._console = reader, operator, models, console
         self._is_settled = is_settled
         self._states: dict[str, tuple[str, str, str]] = {}
         self._pause = threading.Event()
@@ -208,29 +227,38 @@ class Follower:
         """Follow until Ready. False, with the reasons printed, when that fails."""
         with self._shown() as show:
             while True:
-                picture = self._reader.picture()
-                show(picture)
+                picture = self._look(show)
                 if self._is_settled(picture):
                     return True
-                if self._operator.ended() is not None or (deadline and time.monotonic() > deadline):
+                if self._ended() is not None or (deadline and time.monotonic() > deadline):
                     break
                 self._pause.wait(POLL_S)
         self._explain(picture)
         return False
 
     def forever(self) -> int:
-        """Follow until somebody stops us or the operator ends by itself."""
+        """Follow until somebody stops us or one of our programs ends by itself."""
         with self._shown() as show:
-            while (code := self._operator.ended()) is None:
-                show(self._reader.picture())
+            while (ended := self._ended()) is None:
+                self._look(show)
                 self._pause.wait(POLL_S)
-        self._console.print(f"the operator ended with {code}:\n{self._operator.tail()}", markup=False)
+        self._console.print(_last_words(ended), markup=False)
         return 1
 
+    def _look(self, show: Show) -> Picture:
+        picture = self._reader.picture()
+        show(picture)
+        self._models.go_on(picture)
+        return picture
+
+    def _ended(self) -> Program | None:
+        """A program of ours that should run and does not."""
+        programs = (self._operator, self._models.catalog)
+        return next((each for each in programs if each is not None and each.ended() is not None), None)
+
     def _explain(self, picture: Picture) -> None:
-        if self._operator.ended() is not None:
-            code = self._operator.ended()
-            self._console.print(f"the operator ended with {code}:\n{self._operator.tail()}", markup=False)
+        if (ended := self._ended()) is not None:
+            self._console.print(_last_words(ended), markup=False)
             return
         self._console.print(f"not Ready within the deadline. {headline(picture.appliance)}", markup=False)
         for row in picture.rows:
@@ -239,6 +267,10 @@ class Follower:
         for each in picture.hardware:
             if each.phase != "Ready":
                 self._console.print(f"  {each.vendor} GPUs: {each.phase}: {each.message}", markup=False)
+        for model in picture.models:
+            if model.phase not in {"Ready", "Disabled"}:
+                said = f"  {model.name}: {model.phase}, {model.reason}: {model.message}"
+                self._console.print(said, markup=False)
         self._console.print(f"the operator's log: {self._operator.log}", markup=False)
 
     @contextlib.contextmanager
@@ -261,11 +293,19 @@ class Follower:
                 )
                 for each in picture.hardware
             ),
+            *(
+                (f"model {each.name}", each.state, f"  model {each.name}: {each.phase} {each.reason}")
+                for each in picture.models
+            ),
             ("", (title, "", ""), title),
         ):
             if self._states.get(name) != state:
                 self._states[name] = state
                 self._console.print(text, markup=False)
+
+
+def _last_words(program: Program) -> str:
+    return f"the {program.name} ended with {program.ended()}:\n{program.tail()}"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from hack.dev.view import Picture, Row, of_activation, of_hardware, of_static, phase_of
+from hack.dev.view import Picture, Row, of_activation, of_hardware, of_model, of_static, phase_of
 from hack.devcluster import DevCluster
 from hack.devcluster.access import load
 from hack.devcluster.rest import ApiError
@@ -112,7 +112,8 @@ class Reader:
     def picture(self) -> Picture:
         """All that is shown."""
         appliance = self._appliance()
-        return Picture(appliance, self._rows(), of_hardware(appliance))
+        models = self._get(f"{OURS}/modelactivations")["items"]
+        return Picture(appliance, self._rows(), of_hardware(appliance), tuple(map(of_model, models)))
 
     def _appliance(self) -> Object | None:
         """The Appliance; None while it is not there."""
@@ -136,13 +137,16 @@ class Reader:
         )
 
 
-def settled(picture: Picture, modules: frozenset[str], vendors: frozenset[str]) -> bool:
+def settled(
+    picture: Picture, modules: frozenset[str], vendors: frozenset[str], models: frozenset[str] = frozenset()
+) -> bool:
     """Whether the Appliance and everything shown are Ready, and what was asked for is among it.
 
     Args:
         picture: what is shown.
         modules: that were switched on.
         vendors: whose GPUs the nodes have.
+        models: that were applied, or will be.
     """
     ready = {row.module for row in picture.rows if row.phase == "Ready"}
     usable = {each.vendor for each in picture.hardware if each.phase == "Ready"}
@@ -153,4 +157,6 @@ def settled(picture: Picture, modules: frozenset[str], vendors: frozenset[str]) 
         and all(row.phase in {"Ready", "Disabled"} for row in picture.rows)
         and modules <= ready
         and vendors <= usable
+        and all(model.phase in {"Ready", "Disabled"} for model in picture.models)
+        and models <= {model.name for model in picture.models if model.phase == "Ready"}
     )

@@ -1,4 +1,4 @@
-"""What `make dev` can be asked for beyond the default: nodes with GPUs, and more modules."""
+"""What `make dev` can be asked for beyond the default: nodes with GPUs, more modules, and models."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -10,9 +10,11 @@ from typing import Any, Final
 import yaml
 
 from hack.dev.appliance import NAMESPACE
+from hack.dev.models import examples
 from hack.devcluster import DevCluster, DevClusterError
 from hack.devcluster.actors.following import DIRECTIONS
 from hack.devcluster.programs import BY_NAME
+from hack.devcluster.rest import Object
 
 CATALOG: Final = Path("manifests/catalogs/module-catalog.yaml")
 EVERY: Final = "all"
@@ -73,11 +75,17 @@ class Choices:
     Attributes:
         modules: to switch on, as the catalog names them.
         plain_nodes: how many nodes without GPUs.
+        models: whether the examples of models are wanted.
     """
 
     gpu: Gpu = Gpu.NONE
     modules: frozenset[str] = frozenset()
     plain_nodes: int = 1
+    models: bool = False
+
+    def model_objects(self) -> list[Object]:
+        """What there is to apply for models."""
+        return examples(with_nvidia="nvidia" in self.vendors) if self.models else []
 
     @property
     def vendors(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What `make dev` shows: one row a module, read from the API as a user would read it."""
+"""What `make dev` shows: one row a module or model, read from the API as a user would read it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -56,12 +56,30 @@ class Hardware:
 
 
 @dataclass(frozen=True, slots=True)
+class Model:
+    """A model as it is reported now."""
+
+    name: str
+    phase: str
+    reason: str
+    runtime: str
+    message: str
+    since: datetime | None
+
+    @property
+    def state(self) -> tuple[str, str, str]:
+        """What a person would call a change."""
+        return self.name, self.phase, self.reason
+
+
+@dataclass(frozen=True, slots=True)
 class Picture:
     """Everything that is shown, read at one moment."""
 
     appliance: Mapping[str, Any] | None
     rows: tuple[Row, ...]
     hardware: tuple[Hardware, ...]
+    models: tuple[Model, ...] = ()
 
 
 def condition(obj: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
@@ -82,6 +100,20 @@ def of_activation(activation: Mapping[str, Any]) -> Row:
         activation["spec"].get("module") or activation["metadata"]["name"],
         activation.get("status", {}).get("phase", "new"),
         ready.get("reason", ""),
+        ready.get("message", ""),
+        moment(ready.get("lastTransitionTime") or activation["metadata"]["creationTimestamp"]),
+    )
+
+
+def of_model(activation: Mapping[str, Any]) -> Model:
+    """A model of any kind."""
+    ready, status = condition(activation, "Ready"), activation.get("status", {})
+    runtime = (status.get(name) for name in ("engine", "computeTarget"))
+    return Model(
+        activation["metadata"]["name"],
+        phase_of(activation),
+        ready.get("reason", ""),
+        " on ".join(dict.fromkeys(filter(None, runtime))),
         ready.get("message", ""),
         moment(ready.get("lastTransitionTime") or activation["metadata"]["creationTimestamp"]),
     )
@@ -120,9 +152,13 @@ def _hardware(module: str, entry: Mapping[str, Any]) -> Hardware:
 
 
 def view(picture: Picture, now: datetime) -> RenderableType:
-    """What is shown live: the modules, and below them the GPUs where there are any."""
-    modules = _table(picture.rows, headline(picture.appliance), now)
-    return Group(modules, _hardware_table(picture.hardware)) if picture.hardware else modules
+    """What is shown live: the modules, and below them the GPUs and the models where there are any."""
+    tables = [_table(picture.rows, headline(picture.appliance), now)]
+    if picture.hardware:
+        tables.append(_hardware_table(picture.hardware))
+    if picture.models:
+        tables.append(_model_table(picture.models, now))
+    return Group(*tables)
 
 
 def _table(rows: Iterable[Row], title: str, now: datetime) -> Table:
@@ -143,6 +179,16 @@ def _hardware_table(hardware: Iterable[Hardware]) -> Table:
     return shown
 
 
+def _model_table(models: Iterable[Model], now: datetime) -> Table:
+    shown = Table(title="Models", title_justify="left", expand=False)
+    for heading in ("model", "runtime", "phase", "reason", "since", "message"):
+        shown.add_column(heading)
+    for each in models:
+        since = age(each.since, now)
+        shown.add_row(each.name, each.runtime, _coloured(each.phase), each.reason, since, each.message)
+    return shown
+
+
 def _coloured(phase: str) -> str:
     return f"[{COLOURS.get(phase, 'cyan')}]{phase}[/]"
 
@@ -154,10 +200,10 @@ def headline(appliance: Mapping[str, Any] | None) -> str:
     return f"Appliance {appliance['metadata']['name']}: {phase_of(appliance)}"
 
 
-def phase_of(appliance: Mapping[str, Any]) -> str:
-    """The reported phase, while it speaks of the present generation."""
-    status = appliance.get("status", {})
-    if status.get("observedGeneration") != appliance["metadata"]["generation"]:
+def phase_of(obj: Mapping[str, Any]) -> str:
+    """The phase that is reported of the present generation; `new` while none is."""
+    status = obj.get("status", {})
+    if status.get("observedGeneration") != obj["metadata"]["generation"]:
         return "new"
     return str(status.get("phase", "new"))
 
