@@ -9,7 +9,7 @@ from hack.devcluster import DevCluster
 from tests.support.catalog_scene import CATALOG, scene
 
 pytestmark = pytest.mark.anyio
-REFERENCE = {"apiKeySecretRef": {"name": "keys", "key": "one"}}
+REFERENCE: Any = {"apiKeySecretRef": {"name": "keys", "key": "one"}}
 
 
 def about(name: str) -> Any:
@@ -133,7 +133,7 @@ async def test_a_bad_list_of_external_models_costs_no_other_model_anything(
 @pytest.mark.req("MS-024")
 async def test_what_is_the_meshs_or_nobodys_is_never_touched(control_plane: DevCluster) -> None:
     async with scene(control_plane) as world, world.catalog():
-        marks = {"ai_appliance_managed": True, "magicstick_mesh_owner": "node-1"}
+        marks: Any = {"ai_appliance_managed": True, "magicstick_mesh_owner": "node-1"}
         world.litellm.put("mesh/node/demo", "mesh-1", **marks, source="mesh-import")
         world.litellm.put("demo", "mesh-2", **marks, order=1)
         world.litellm.put("share/node/demo", "mesh-3", **marks, source="mesh-export")

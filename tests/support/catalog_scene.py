@@ -47,7 +47,7 @@ EXTERNAL: Final = "ai-external-models"
 CONSUMER: Final = {"ai-appliance.io/model-catalog-consumer": "true"}
 
 
-def template_definition(*, annotations: bool = True) -> Object:
+def template_definition(*, annotations: bool = True) -> dict[str, Any]:
     """AgentTemplates, as far as they matter; an earlier schema had no annotations for Pods."""
     texts = {"type": "object", "additionalProperties": {"type": "string"}}
     pod = {"labels": texts, **({"annotations": texts} if annotations else {})}
@@ -188,7 +188,7 @@ class CatalogWorld:
             if obj["kind"] != "Deployment":
                 await asyncio.to_thread(self.cluster.rest.apply, self._adapted(obj))
 
-    def _adapted(self, obj: Object) -> Object:
+    def _adapted(self, obj: Object) -> dict[str, Any]:
         places = {"ai": self.namespace, "ai-system": self.home}
         mine = _with_namespaces(copy.deepcopy(obj), places)
         if "namespace" not in mine["metadata"]:
@@ -275,7 +275,7 @@ class CatalogWorld:
 
     async def install_models(self) -> None:
         """KubeAI's definition of Models."""
-        await asyncio.to_thread(self.cluster.apply, MODELS)
+        await asyncio.to_thread(self.cluster.apply, dict(MODELS))
 
     async def gone(self, path: str) -> None:
         """Wait until the server does not know it any more."""
@@ -326,7 +326,7 @@ class CatalogWorld:
 
     @property
     def _real(self) -> bool:
-        return self.live["data"].get("AI_APPLIANCE_MODEL_CATALOG_READY") == "true"
+        return bool(self.live["data"].get("AI_APPLIANCE_MODEL_CATALOG_READY") == "true")
 
     def requests(self, since: AuditMark) -> list[AuditRecord]:
         """What the catalog asked the API server for, without leases."""
@@ -406,7 +406,9 @@ class CatalogWorld:
 async def scene(cluster: DevCluster, *, patches: bool = True) -> AsyncIterator[CatalogWorld]:
     """A furnished corner, and the oracles at its end."""
     await asyncio.to_thread(install_kinds, cluster)
-    await asyncio.to_thread(cluster.apply, [MODELS, template_definition(), *sorted(CRDS.glob("*.yaml"))])
+    await asyncio.to_thread(
+        cluster.apply, [dict(MODELS), template_definition(), *sorted(CRDS.glob("*.yaml"))]
+    )
     async with (
         BareClient(cluster.url, cluster.ca_file, cluster.admin_token, user_agent="test") as client,
         LiteLlmActor(MASTER_KEY, patches=patches).running() as litellm,
