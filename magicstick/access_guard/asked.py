@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from magicstick.access_guard.identifiers import is_askable
 from magicstick.runtime.logs import Secret
 
 METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
@@ -49,6 +50,8 @@ def read(method: str, target: str, authorization: Sequence[str], cookies: Sequen
     path = re.split(r"[?#]", target, maxsplit=1)[0]
     found = _TARGET.match(path)
     if method not in METHODS or found is None or path[found.end() : found.end() + 1] not in {"", "/"}:
+        return None
+    if not is_askable(found["uid"]):
         return None
     return Asked(found["name"], found["uid"], _token(authorization, cookies))
 

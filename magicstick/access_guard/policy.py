@@ -31,7 +31,7 @@ ACCEPTED: Final[Mapping[str, frozenset[str]]] = {
     "admin": frozenset(ROLES[3:]),
 }
 """By minimum role, the realm roles that meet it."""
-AUTHENTICATIONS: Final = frozenset({"sso", "none"})
+AUTHENTICATIONS: Final = ("sso", "none")
 SHARING_FIELDS: Final = frozenset({"mode", "users", "groups"})
 
 
