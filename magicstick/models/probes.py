@@ -121,27 +121,31 @@ class EngineProbes:
 
     async def _probe(self, key: ObjectKey, asked: _Asked, scope: anyio.CancelScope) -> None:
         """One round over all Pods of a model."""
-        with scope:
-            try:
-                answer, misses = await self._round(asked)
-            except Exception:
-                # A fault of ours costs this model its answer, and no other anything.
-                log.exception("a model could not be asked", model=str(key))
-                answer, misses = EngineCheck(), asked.misses or {}
-            before, asked.misses = asked.answer, misses
-            asked.answer = steady(before, answer)
-            if asked.answer != before:
-                self._wake([key])
-        asked.asking = None
+        try:
+            with scope:
+                answer = await self._answer(key, asked)
+                before, asked.answer = asked.answer, steady(asked.answer, answer)
+                if asked.answer != before:
+                    self._wake([key])
+        finally:
+            asked.asking = None
 
-    async def _round(self, asked: _Asked) -> tuple[EngineCheck, Mapping[str, int]]:
+    async def _answer(self, key: ObjectKey, asked: _Asked) -> EngineCheck:
+        try:
+            return await self._round(asked)
+        except Exception:
+            # A fault of ours costs this model its answer, and no other anything.
+            log.exception("a model could not be asked", model=str(key))
+            return EngineCheck()
+
+    async def _round(self, asked: _Asked) -> EngineCheck:
         question, found = asked.question, dict[str, Found]()
         async with anyio.create_task_group() as group:
             for endpoint in question.endpoints:
                 group.start_soon(self._one, question, endpoint, found)
-        check, misses = judged(found, asked.misses)
+        check, asked.misses = judged(found, asked.misses)
         samples = [each.sample for _, each in sorted(found.items()) if each.sample is not None]
-        return question.completed(check, samples, self._clock.now()), misses
+        return question.completed(check, samples, self._clock.now())
 
     async def _one(self, question: Question, endpoint: Endpoint, found: dict[str, Found]) -> None:
         async with self._limit:

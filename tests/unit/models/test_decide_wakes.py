@@ -1,5 +1,6 @@
 """Which models a change wakes, and what is seen of one (spec: models §9)."""
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,6 +14,8 @@ from magicstick.gpu.nodes import NodeView
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CONFIG_MAP, NODE, POD, Kind, ObjectKey
 from magicstick.kube.store import MODIFIED, Store
+from magicstick.models.catalog_facts import NAME as MODEL_CATALOG
+from magicstick.models.catalog_facts import CatalogView
 from magicstick.models.facts import ModelFacts, node_changed
 from magicstick.models.kinds import DEPLOYMENT, KUBEAI_MODEL, SERVICE
 from magicstick.models.objects import activation_label
@@ -111,6 +114,20 @@ def test_a_model_or_a_pod_wakes_whom_it_serves_and_nobody_else() -> None:
     )
     assert names(wakes.by_pod(None, mine)) == ["on-gpu"]
     assert names(wakes.by_pod(None, pod())) == []
+
+
+def listing(*models: str) -> CatalogView:
+    """A model catalog with these models."""
+    text = json.dumps({"models": [{"id": each} for each in models]})
+    return msgspec.convert({"metadata": {"name": MODEL_CATALOG}, "data": {"catalog.json": text}}, CatalogView)
+
+
+def test_the_model_catalog_wakes_whom_it_lists_or_no_longer_lists() -> None:
+    wakes = Corner().wakes
+    before, after = listing("outside", "somebody-elses"), listing("on-cpu", "somebody-elses", "unknown")
+    assert names(wakes.by_catalog(before, after)) == ["on-cpu", "outside"]
+    assert names(wakes.by_catalog(before, listing("somebody-elses", "outside"))) == []
+    assert names(wakes.by_catalog(None, after)) == names(wakes.by_catalog(after, None)) == ALL
 
 
 def test_a_device_wakes_models_on_accelerators_and_a_new_platform_all_that_run_here() -> None:
