@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from hack.dev.appliance import DEFINITIONS, FLUX, OURS, STATIC
+from hack.dev.appliance import DEFINITIONS, FLUX, OURS
 from hack.devcluster.actors.following import DIRECTIONS
 from hack.devcluster.audit import AuditMark, AuditRecord
 from hack.devcluster.programs import BY_NAME
 from hack.devcluster.rest import Object
 from magicstick.api.labels import MANAGED_BY, MODULE, OPERATOR
+from magicstick.gpu.sightings import DETECTION_SETTLE_S
 from magicstick.runtime.conditions import check_conditions
 from tests.e2e.stand import Stand
 from tests.support.appliance_page import Page, comparable, differences
@@ -71,15 +72,14 @@ class Stage:
         assert not self.writes(), self._failure(f"writes: {told(self.writes())}")
 
     def is_empty(self) -> None:
-        """Without an Appliance nothing of ours is there, or comes, whatever the nodes have."""
-        self._until_quiet()
+        """Nothing of ours is there, or comes, for longer than any label takes to count."""
+        self._until_quiet(2 * DETECTION_SETTLE_S)
         left = [
-            item["metadata"]["name"]
-            for path in (f"{OURS}/appliances", f"{OURS}/moduleactivations", FLUX)
-            for item in self._rest.get(path)["items"]
-            if item["metadata"]["name"] not in STATIC
+            *self._rest.get(f"{OURS}/appliances")["items"],
+            *self._rest.get(f"{OURS}/moduleactivations")["items"],
+            *self._generated(),
         ]
-        assert not left, self._failure(f"left: {left}")
+        assert not left, self._failure(f"left: {[each['metadata']['name'] for each in left]}")
         assert not self.writes(), self._failure(f"writes: {told(self.writes())}")
 
     def writes(self) -> list[AuditRecord]:
@@ -105,6 +105,13 @@ class Stage:
         marks = {"hardware": hardware, "plugins": plugins}
         annotations = {f"{DIRECTIONS}/{key}": value for key, value in marks.items() if value}
         self.stand.cluster.add_node(name, annotations=annotations, kubelet_version=kubelet)
+
+    def until_labelled(self, name: str, label: str) -> None:
+        """Wait until Node Feature Discovery has seen it."""
+        self.stand.until(
+            f"{name} to have {label}",
+            lambda: label in self._rest.get(f"{NODES}/{name}")["metadata"]["labels"],
+        )
 
     def leave(self, *names: str) -> None:
         """Nodes are deleted."""
@@ -164,12 +171,12 @@ class Stage:
             assert time.monotonic() < deadline, self._failure("not told in time")
             time.sleep(0.1)  # nobody tells when
 
-    def _until_quiet(self) -> None:
+    def _until_quiet(self, window_s: float = QUIET_S) -> None:
         """A window in which the operator asks for nothing but watches and the lease."""
         deadline = time.monotonic() + DEADLINE_S
         while True:
             mark = self.stand.cluster.audit_mark()
-            time.sleep(QUIET_S)  # that nothing happens can only be seen by looking for a while
+            time.sleep(window_s)  # that nothing happens can only be seen by looking for a while
             busy = [
                 each for each in self._requests(mark) if each.verb != "watch" and each.resource != "leases"
             ]
@@ -186,11 +193,7 @@ class Stage:
         for item in (*activations, self._rest.get(APPLIANCE)):
             wrong = check_conditions(item)
             assert not wrong, self._failure(f"{item['metadata']['name']}: {wrong}")
-        ours = sorted(
-            labels[MODULE]
-            for item in self._rest.get(FLUX)["items"]
-            if (labels := item["metadata"].get("labels", {})).get(MANAGED_BY) == OPERATOR
-        )
+        ours = sorted(each["metadata"]["labels"][MODULE] for each in self._generated())
         wanted = sorted(
             item["spec"]["module"] for item in activations if item["spec"].get("enabled") is not False
         )
@@ -198,6 +201,14 @@ class Stage:
         entries = map(json.loads, filter(None, self._log.read_text().splitlines()))
         errors = [each for each in entries if each.get("level") in ERRORS]
         assert not errors, self._failure(f"logged: {errors[:5]}")
+
+    def _generated(self) -> list[Object]:
+        """The Kustomizations that the operator made."""
+        return [
+            item
+            for item in self._rest.get(FLUX)["items"]
+            if item["metadata"].get("labels", {}).get(MANAGED_BY) == OPERATOR
+        ]
 
     def _failure(self, what: str) -> str:
         lines = [f"step {len(self.steps)}, {self.steps[-1]}: {what}", *self._differences()]
