@@ -9,42 +9,32 @@ controllers and nothing else.
 """
 
 import gc
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import structlog
 
 from magicstick import __version__
 from magicstick.api.labels import OPERATOR
-from magicstick.appliance.reconciler import ApplianceReconciler
 from magicstick.catalogs.loader import Catalogs
-from magicstick.gpu.evidence import evidence_of
-from magicstick.gpu.facts import HardwareFacts, NodeView
-from magicstick.gpu.reconciler import HardwareReconciler
-from magicstick.hostops.facts import HostOperationFacts
+from magicstick.composition.models import models
+from magicstick.composition.platform import platform
 from magicstick.kube.applier import Applier
 from magicstick.kube.cache import Caches, NotSyncedError
 from magicstick.kube.client import Client
 from magicstick.kube.config import ClusterConfig
 from magicstick.kube.discovery import CrdView, Discovery
 from magicstick.kube.informer import InitialList, Tuning
-from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, ObjectKey
+from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from magicstick.kube.objects import Resource
 from magicstick.models.catalog_facts import PublishedModels
-from magicstick.models.facts import ModelFacts
 from magicstick.models.ports import Seams
 from magicstick.models.probes import EngineProbes
-from magicstick.models.profile_store import ProfileStoreReconciler
-from magicstick.models.reconciler import ModelReconciler
-from magicstick.models.release_facts import ReleaseFacts
 from magicstick.models.runtime_http import RuntimeHttp
-from magicstick.modules.facts import ModuleFacts
-from magicstick.modules.orphans import OrphanReconciler
-from magicstick.modules.reconciler import ModuleReconciler
 from magicstick.runtime.checks import SilentWatches, not_leading, not_synced, stuck_election, stuck_work
 from magicstick.runtime.clock import SleepingClock, SystemClock
 from magicstick.runtime.controller import Controller
@@ -53,7 +43,7 @@ from magicstick.runtime.health import Check, LoopLag, Probes, serve_health, serv
 from magicstick.runtime.lease import Lease, LeaseTimes, NoLease
 from magicstick.runtime.metrics import Metrics
 from magicstick.runtime.reads import Reads
-from magicstick.runtime.reconciler import Reconciler
+from magicstick.runtime.reconciler import Followed
 from magicstick.runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -64,14 +54,6 @@ FLUSH_S = 1.0
 """Events about the last changes are worth so much of the time in which the process ends."""
 GC_THRESHOLDS = (50_000, 20, 100)
 """Views hold no cycles and most garbage dies by its reference count: looking rarely keeps pauses rare."""
-
-
-class Followed(Reconciler[Any], Protocol):
-    """A reconciler that hears of more than objects: catalogs, and kinds that come and go."""
-
-    def follow(self, wake: Callable[[Iterable[ObjectKey]], None]) -> None:
-        """Have `wake` called with the keys that such news concerns."""
-        ...
 
 
 class Manager:
@@ -157,43 +139,19 @@ class Manager:
         )
 
     def _reconcilers(self) -> Iterable[Followed]:
-        """Whoever adds a kind adds its reconciler here, and nowhere else.
+        """All of `magicstick.composition`.
 
         They read through `Reads`, which knows their declarations: what no edge covers cannot be read.
         """
-        settings, reads = self.settings, self._reads
-        modules = ModuleReconciler(reads, self.catalogs, settings, self.discovery)
-        orphans = OrphanReconciler(modules.facts, reads, self.catalogs, settings.requeue_seconds)
-        hardware_facts = HardwareFacts(modules.facts, reads, self._clock)
-        hardware = HardwareReconciler(hardware_facts, self.catalogs, settings.requeue_seconds)
-        appliance = ApplianceReconciler(hardware_facts, reads, self.catalogs, settings.requeue_seconds)
-        models = self._models(modules.facts, reads)
-        found: tuple[Followed, ...] = (modules, orphans, hardware, appliance, *models)
+        reads, catalogs, settings, clock = self._reads, self.catalogs, self.settings, self._clock
+        base = platform(reads, catalogs, settings, self.discovery, clock)
+        found = (
+            *base.reconcilers,
+            *models(base.modules.facts, reads, catalogs, settings, clock, self.seams),
+        )
         for reconciler in found:
             reads.declare(reconciler.declaration)
             yield reconciler
-
-    def _models(self, modules: ModuleFacts, reads: Reads) -> Iterable[Followed]:
-        """Models, and the one writer of the profiles that they name."""
-        settings, catalogs, clock = self.settings, self.catalogs, self._clock
-        facts = ModelFacts(modules, reads, self._evidence, clock)
-        release = ReleaseFacts(reads, modules.site)
-        gate = HostOperationFacts(reads, modules.site.appliance_namespace)
-        yield ModelReconciler(
-            facts,
-            catalogs,
-            settings,
-            gate=gate,
-            release=release,
-            clock=clock,
-            seams=self.seams,
-        )
-        yield ProfileStoreReconciler(facts, release, reads, catalogs, settings, clock)
-
-    def _evidence(self, node: NodeView) -> Mapping[str, object]:
-        """What the host of a node says of itself, while it is believed."""
-        found = evidence_of(node, self._clock.now())
-        return {} if found is None else found.fields
 
     def _controller(self, reconciler: Followed) -> Controller[Any]:
         declaration = reconciler.declaration

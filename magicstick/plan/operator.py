@@ -2,41 +2,27 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from magicstick.appliance.reconciler import ApplianceReconciler
 from magicstick.catalogs.loader import Catalogs
-from magicstick.gpu.evidence import evidence_of
-from magicstick.gpu.facts import HardwareFacts, NodeView
-from magicstick.gpu.reconciler import HardwareReconciler
-from magicstick.hostops.facts import HostOperationFacts
+from magicstick.composition.models import models
+from magicstick.composition.platform import platform
 from magicstick.kube.cache import Caches
 from magicstick.kube.discovery import CrdView, Discovery
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
-from magicstick.models.facts import ModelFacts
+from magicstick.kube.scope import Scope
+from magicstick.kube.store import Store
+from magicstick.models.catalog_facts import PublishedModels
 from magicstick.models.ports import Seams
-from magicstick.models.profile_store import ProfileStoreReconciler
-from magicstick.models.reconciler import ModelReconciler
-from magicstick.models.release_facts import ReleaseFacts
 from magicstick.modules.facts import ModuleFacts
-from magicstick.modules.orphans import OrphanReconciler
-from magicstick.modules.reconciler import ModuleReconciler
 from magicstick.runtime.clock import Clock
 from magicstick.runtime.reads import Reads
-from magicstick.runtime.reconciler import Declaration, Edge, Reconciler, meaning_changed
+from magicstick.runtime.reconciler import Declaration, Edge, Followed, meaning_changed
 from magicstick.runtime.settings import Settings
 
 Wake = Callable[[str, Iterable[ObjectKey]], None]
 """Told (name of a reconciler, keys that it has to look at)."""
-
-
-class Followed(Reconciler[Any], Protocol):
-    """A reconciler that hears of more than objects."""
-
-    def follow(self, wake: Callable[[Iterable[ObjectKey]], None]) -> None:
-        """Have `wake` called with the keys that such news concerns."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +39,13 @@ class Operator:
         """The operator that these settings describe, over these caches."""
         discovery = Discovery(caches.add(CUSTOM_RESOURCE_DEFINITION, view=CrdView).store)
         reads, catalogs = Reads(caches), Catalogs(caches, settings)
-        modules = ModuleReconciler(reads, catalogs, settings, discovery)
-        found: list[Followed] = [modules, *_others(modules.facts, reads, catalogs, settings, clock)]
+        # What a label says counts at once: nobody is to wait for a plan until it has settled.
+        base = platform(reads, catalogs, settings, discovery, clock, settle_s=0.0)
+        facts, seams = base.modules.facts, Seams(publication=PublishedModels(reads))
+        found = (*base.reconcilers, *models(facts, reads, catalogs, settings, clock, seams))
         for each in found:
             reads.declare(each.declaration)
-        return cls(caches, catalogs, modules.facts, {each.declaration.name: each for each in found})
+        return cls(caches, catalogs, facts, {each.declaration.name: each for each in found})
 
     @property
     def declarations(self) -> Iterator[Declaration]:
@@ -69,7 +57,7 @@ class Operator:
         """Everything that is read."""
         return frozenset(scope.kind for each in self.declarations for scope in scopes(each))
 
-    def store(self, declaration: Declaration) -> Any:
+    def store(self, declaration: Declaration) -> Store[Resource]:
         """The primary objects of a reconciler."""
         scope = declaration.scope
         return self.caches.store(scope.kind, scope.namespace, scope.name)
@@ -106,27 +94,7 @@ class Operator:
             self.caches.store(edge.kind, edge.namespace, edge.name).subscribe(along(edge))
 
 
-def scopes(declaration: Declaration) -> Iterator[Any]:
+def scopes(declaration: Declaration) -> Iterator[Scope]:
     """Everything that a reconciler reads."""
     yield declaration.scope
     yield from (edge.scope for edge in declaration.edges)
-
-
-def _others(
-    modules: ModuleFacts, reads: Reads, catalogs: Catalogs, settings: Settings, clock: Clock
-) -> Iterator[Followed]:
-    resync_s = settings.requeue_seconds
-    yield OrphanReconciler(modules, reads, catalogs, resync_s)
-    # What a label says counts at once: nobody is to wait for a plan until it has settled.
-    hardware = HardwareFacts(modules, reads, clock, settle_s=0.0)
-    yield HardwareReconciler(hardware, catalogs, resync_s)
-    yield ApplianceReconciler(hardware, reads, catalogs, resync_s)
-
-    def evidence(node: NodeView) -> Mapping[str, object]:
-        found = evidence_of(node, clock.now())
-        return {} if found is None else found.fields
-
-    facts = ModelFacts(modules, reads, evidence, clock)
-    release, gate = ReleaseFacts(reads, modules.site), HostOperationFacts(reads, settings.appliance_namespace)
-    yield ModelReconciler(facts, catalogs, settings, gate=gate, release=release, clock=clock, seams=Seams())
-    yield ProfileStoreReconciler(facts, release, reads, catalogs, settings, clock)

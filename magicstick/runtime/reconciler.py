@@ -129,3 +129,11 @@ class Reconciler(Protocol[Obs]):
         and, while the object has no status at all, after any other failure of a request.
         """
         ...
+
+
+class Followed(Reconciler[Any], Protocol):
+    """A reconciler that hears of more than objects: catalogs, kinds that come and go, time that passed."""
+
+    def follow(self, wake: Callable[[Iterable[ObjectKey]], None]) -> None:
+        """Have `wake` called with the keys that such news concerns."""
+        ...

@@ -6,17 +6,13 @@ from datetime import datetime
 
 import anyio
 
-from magicstick.appliance.reconciler import ApplianceReconciler
 from magicstick.catalogs.loader import Catalogs
-from magicstick.gpu.facts import HardwareFacts
-from magicstick.gpu.reconciler import HardwareReconciler
+from magicstick.composition.platform import platform
 from magicstick.kube.cache import Caches, NotSyncedError
 from magicstick.kube.client import Client
 from magicstick.kube.discovery import CrdView, Discovery
 from magicstick.kube.informer import Tuning
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
-from magicstick.modules.orphans import OrphanReconciler
-from magicstick.modules.reconciler import ModuleReconciler
 from magicstick.runtime.clock import SystemClock
 from magicstick.runtime.reads import Reads
 from magicstick.runtime.reconciler import Declaration
@@ -33,14 +29,11 @@ class Watch:
         self._settings = settings
         self._catalogs = Catalogs(caches, settings)
         self._reads = Reads(caches)
-        resync_s = settings.requeue_seconds
-        self._modules = ModuleReconciler(self._reads, self._catalogs, settings, discovery)
-        orphans = OrphanReconciler(self._modules.facts, self._reads, self._catalogs, resync_s)
         # What a label says counts at once: nobody is to wait for an explanation until it has settled.
-        self._hardware = HardwareFacts(self._modules.facts, self._reads, SystemClock(), settle_s=0.0)
-        hardware = HardwareReconciler(self._hardware, self._catalogs, resync_s)
-        self._appliance = ApplianceReconciler(self._hardware, self._reads, self._catalogs, resync_s)
-        reconcilers = (self._modules, orphans, hardware, self._appliance)
+        self._platform = platform(
+            self._reads, self._catalogs, settings, discovery, SystemClock(), settle_s=0.0
+        )
+        reconcilers = self._platform.reconcilers
         declarations = (*(each.declaration for each in reconcilers), *around(settings))
         for declaration in declarations:
             self._reads.declare(declaration)
@@ -49,16 +42,16 @@ class Watch:
 
     async def sight(self, now: datetime) -> Sight:
         """Everything as it is in the caches now."""
-        site = self._modules.facts.site
+        site = self._platform.modules.facts.site
         key = ObjectKey(site.appliance_namespace, site.appliance_name)
         return Sight(
             self._reads,
             self._reason,
             self._settings,
-            self._modules.facts,
+            self._platform.modules.facts,
             self._catalogs,
-            await self._appliance.observe(key),
-            {each.module: each for each in self._hardware.provider_states()},
+            await self._platform.appliance.observe(key),
+            {each.module: each for each in self._platform.hardware.provider_states()},
             self._graph,
             now,
         )
