@@ -155,6 +155,25 @@ def test_gpus_are_discovered_and_served_and_modules_switched_on(tmp_path: Path) 
     assert command.said.index("hardware-discovery: Ready") < command.said.index("amd-gpu: Ready")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_models_of_every_kind_get_ready(tmp_path: Path) -> None:
+    with running(tmp_path / "dev", "--once", "--models", "--gpu", "nvidia") as command:
+        command.until_said("starting the model catalog")
+        address = command.address()
+        assert command.ends() == 0, command.said
+
+    assert_nothing_left(command, address)
+    for line in (
+        "model qwen-cpu: Ready CatalogReady",
+        "model qwen-nvidia: Ready CatalogReady",
+        "model hosted-chat: Ready CatalogReady",
+        "kubeai: Ready KustomizationReady",
+        READY,
+    ):
+        assert line in command.said
+    assert "Degraded" not in command.said
+
+
 @pytest.mark.req("MS-107")
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_hardware_of_one_vendor_brings_no_other(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `make dev` can be asked for: GPUs and modules; and when it counts as done."""
+"""What `make dev` can be asked for: GPUs, modules and models; and when it counts as done."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,12 +8,14 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
+import yaml
 from rich.console import Console
 
 from hack.dev.__main__ import main, parse
 from hack.dev.appliance import ROOT, settled
-from hack.dev.choices import NODES, VENDORS, Gpu, catalog_of, chosen
-from hack.dev.view import Hardware, Picture, Row, of_hardware, view
+from hack.dev.choices import NODES, VENDORS, Choices, Gpu, catalog_of, chosen
+from hack.dev.models import EXAMPLES, names_of
+from hack.dev.view import Hardware, Model, Picture, Row, of_hardware, of_model, view
 from hack.devcluster import DevClusterError
 from hack.devcluster.actors.hardware import CARDS, cards_of
 
@@ -33,6 +35,10 @@ def row(module: str, phase: str = "Ready") -> Row:
 
 def gpus(vendor: str, phase: str = "Ready", *, module: str = "gpu") -> Hardware:
     return Hardware(module, vendor, phase, 1, 1, 2, "")
+
+
+def model(name: str, phase: str = "Ready") -> Model:
+    return Model(name, phase, "", "", "", None)
 
 
 class TestModules:
@@ -93,6 +99,26 @@ def _marked(hardware: str) -> dict[str, str]:
     return {"devcluster.magicstick.dev/hardware": hardware}
 
 
+class TestModels:
+    def test_all_examples_of_models_are_applied_where_there_is_the_hardware(self) -> None:
+        objects = Choices(Gpu.MIXED, models=True).model_objects()
+        shipped = {
+            document["metadata"]["name"]
+            for file in EXAMPLES.glob("model-*.yaml")
+            for document in yaml.safe_load_all(file.read_text())
+        }
+        assert {each["metadata"]["name"] for each in objects} == shipped
+        assert names_of(objects) == {"qwen-cpu", "qwen-nvidia", "hosted-chat"}
+
+    @pytest.mark.parametrize("gpu", [Gpu.NONE, Gpu.AMD, Gpu.INTEL])
+    def test_without_an_nvidia_gpu_nothing_is_asked_of_one(self, gpu: Gpu) -> None:
+        assert names_of(Choices(gpu, models=True).model_objects()) == {"qwen-cpu", "hosted-chat"}
+
+    def test_none_are_applied_unless_they_are_asked_for(self) -> None:
+        assert not parse([]).models
+        assert Choices(Gpu.NVIDIA).model_objects() == []
+
+
 class TestSettled:
     def test_when_everything_is_ready(self) -> None:
         picture = Picture(appliance(), (row("litellm"), row("kubeai", "Disabled")), (gpus("nvidia"),))
@@ -114,6 +140,19 @@ class TestSettled:
     )
     def test_not_while_something_that_was_asked_for_is_not(self, picture: Picture) -> None:
         assert not settled(picture, frozenset({"litellm"}), frozenset({"nvidia"}))
+
+    def test_only_with_every_model_that_was_asked_for(self) -> None:
+        wanted = frozenset({"a"})
+
+        def at(*models: Model) -> bool:
+            return settled(Picture(appliance(), (row("litellm"),), (), models), NOTHING, NOTHING, wanted)
+
+        assert at(model("a"), model("b"))
+        assert at(model("a"), model("b", "Disabled"))
+        assert not at()
+        assert not at(model("b"))
+        assert not at(model("a", "Disabled"))
+        assert not at(model("a"), model("b", "Starting"))
 
     def test_hardware_that_nobody_expects_does_not_matter(self) -> None:
         picture = Picture(appliance(), (row("litellm"),), (gpus("amd", "Unknown"),))
@@ -154,3 +193,25 @@ class TestView:
 
     def test_no_appliance_has_no_hardware(self) -> None:
         assert of_hardware(None) == ()
+
+    def test_models_are_shown_with_runtime_phase_and_message(self) -> None:
+        ready = {"type": "Ready", "status": "False", "reason": "Unschedulable", "message": "no GPU is free"}
+        activation: dict[str, Any] = {
+            "metadata": {"name": "demo", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "status": {
+                "observedGeneration": 2,
+                "phase": "Starting",
+                "engine": "VLLM",
+                "computeTarget": "nvidia-gpu",
+                "conditions": [ready],
+            },
+        }
+        console = Console(width=140, record=True, file=StringIO())
+        console.print(view(Picture(appliance(), (row("litellm"),), (), (of_model(activation),)), NOW))
+        (line,) = [each for each in console.export_text().splitlines() if "demo" in each]
+        cells = [cell.strip() for cell in line.split("│")[1:-1]]
+        assert cells == ["demo", "VLLM on nvidia-gpu", "Starting", "Unschedulable", "0s", "no GPU is free"]
+        stale = {**activation, "status": {**activation["status"], "observedGeneration": 1}}
+        assert of_model(stale).phase == "new"
+        outside = {**activation, "status": {"engine": "external", "computeTarget": "external"}}
+        assert of_model(outside).runtime == "external"
