@@ -47,7 +47,7 @@ class AccessGuard:
         expected = Expected(settings.oidc_expected_issuer, settings.clients)
         principals = Principals(self._provider, keys, settings.oidc_userinfo_url, expected, clock)
         sources = LiveSources(self._client, settings.appliance_namespace, principals, self._directory(clock))
-        self._guard = Guard(sources)
+        self.guard = Guard(sources)
 
     def _directory(self, clock: Clock) -> Directory | None:
         settings = self.settings
@@ -66,9 +66,9 @@ class AccessGuard:
         async with (
             self._client,
             self._provider,
-            self._guard,
+            self.guard,
             serve_metrics(settings.metrics_bind_address, self.metrics.render) as metrics,
-            serve_questions(settings.guard_bind_address, self._guard, self.metrics.decided) as url,
+            serve_questions(settings.guard_bind_address, self.guard, self.metrics.decided) as url,
         ):
             self.url = url
             log.info("started", version=__version__, questions=url, metrics=metrics)

@@ -29,6 +29,7 @@ LARGEST_FIELD: Final = 128 * 1024
 GOODBYE_S: Final = DEADLINE_S + 1.0
 SENTENCE: Final = msgspec.json.encode({"error": "Access to this application was denied."})
 HEADERS: Final = {"Cache-Control": "no-store", "Server": "magicstick"}
+ALLOWED: Final = {**HEADERS, "Content-Length": "0"}  # which the library leaves out of answers to HEAD
 JSON: Final = {**HEADERS, "Content-Type": "application/json"}
 
 Report = Callable[[Verdict, float], object]
@@ -52,7 +53,7 @@ async def serve_questions(address: str, guard: Guard, report: Report) -> AsyncIt
         begun = time.perf_counter()
         verdict = await _verdict(guard, request)
         report(verdict, time.perf_counter() - begun)
-        return web.Response(headers=HEADERS) if verdict.allowed else denial()
+        return web.Response(headers=ALLOWED) if verdict.allowed else denial()
 
     runner = web.ServerRunner(_Server(answer), shutdown_timeout=GOODBYE_S)
     async with listening(runner, address, "GUARD_BIND_ADDRESS") as url:

@@ -1,5 +1,6 @@
 """RSA, as far as an identity provider signs tokens with it. The keys are for play: anybody can make them."""
 
+import functools
 import hashlib
 import json
 import random
@@ -32,11 +33,8 @@ class SigningKey:
 
     @classmethod
     def make(cls, kid: str, seed: int = 0) -> "SigningKey":
-        """A new pair."""
-        chance = random.Random(f"{kid} {seed}")  # noqa: S311 - it is meant to repeat itself
-        first, second = _prime(chance), _prime(chance)
-        secret = pow(EXPONENT, -1, (first - 1) * (second - 1))
-        return cls(kid, first * second, secret)
+        """The pair of this name and seed; found once in a process."""
+        return _made(kid, seed)
 
     @property
     def jwk(self) -> dict[str, str]:
@@ -55,6 +53,13 @@ class SigningKey:
         end = DIGEST_INFO + hashlib.sha256(message).digest()
         padded = b"\x00\x01".ljust(BITS // 8 - len(end) - 1, b"\xff") + b"\x00" + end
         return pow(int.from_bytes(padded, "big"), self.secret, self.modulus).to_bytes(BITS // 8, "big")
+
+
+@functools.cache
+def _made(kid: str, seed: int) -> SigningKey:
+    chance = random.Random(f"{kid} {seed}")  # noqa: S311 - it is meant to repeat itself
+    first, second = _prime(chance), _prime(chance)
+    return SigningKey(kid, first * second, pow(EXPONENT, -1, (first - 1) * (second - 1)))
 
 
 def _prime(chance: random.Random) -> int:
