@@ -1,22 +1,20 @@
 """What models are made of on a real API server: golden objects, FreeToken, switching, and rest."""
 
-import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from hack.devcluster import CONTROL_PLANE, DevCluster
-from magicstick.api import labels
 from magicstick.models.freetoken_runtime import CONFIG_MAP as FREETOKEN_RUNTIME
 from magicstick.models.ports import Seams
 from tests.support import golden
-from tests.support.gpu_objects import card
+from tests.support.freetoken_scene import DEPLOYMENTS, SERVICES, freetoken, gpu_host
+from tests.support.freetoken_scene import WRITES as DIRECT_WRITES
 from tests.support.kubeai import PODS
 from tests.support.mirror import Mirror
 from tests.support.model_objects import descriptor
-from tests.support.model_scene import CPU, ModelScene, install_kinds, make_node, model_corner, model_scene
+from tests.support.model_scene import CPU, install_kinds, model_corner, model_scene
 from tests.support.operator import operator
 from tests.support.oracles import told
 from tests.support.rights import grant, grant_where_models_run, user
@@ -26,16 +24,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
 GOLDEN = golden.load("models")
 STRICT_DRY_RUN = "fieldManager=magicstick-operator&fieldValidation=Strict&force=true&dryRun=All"
-DEPLOYMENTS = "/apis/apps/v1/namespaces/ai/deployments"
-SERVICES = "/api/v1/namespaces/ai/services"
 FORBIDDEN = 403
-GPU_LABELS = {
-    "nvidia.com/gpu.count": "1",
-    "nvidia.com/gpu.replicas": "1",
-    "nvidia.com/gpu.compute.major": "8",
-    "nvidia.com/gpu.compute.minor": "9",
-    "nvidia.com/gpu.memory": "24564",
-}
 
 
 @pytest.fixture(scope="module")
@@ -68,36 +57,9 @@ def _missing(sent: Any, taken: Any, path: str = "spec") -> list[str]:
     return [] if sent == taken else [f"{path}: {sent!r} is {taken!r}"]
 
 
-def freetoken(node: str) -> dict[str, Any]:
-    """A model for FreeToken on this node."""
-    settings = {"gpuDevice": f"node:{node}", "gpuMemoryMi": 20000, "systemMemoryMi": 4096}
-    model = {"engine": "FreeToken", "computeTarget": "nvidia-gpu", "url": "hf://Qwen/Qwen3-30B-A3B"}
-    return {**model, "freetoken": settings}
-
-
-async def gpu_host(scene: ModelScene, name: str) -> None:
-    """A node with one GPU that its host has identified."""
-    await make_node(scene, name, {"cpu": "16", "memory": "64Gi", "nvidia.com/gpu": "1"})
-    info = {"bootID": "boot", "kernelVersion": "6.18.4"}
-    await scene.world.client.merge(f"/api/v1/nodes/{name}/status", {"status": {"nodeInfo": info}})
-    live = await scene.world.client.get(f"/api/v1/nodes/{name}")
-    evidence = {
-        "nodeUid": live["metadata"]["uid"],
-        "bootId": "boot",
-        "kernelVersion": "6.18.4",
-        "fingerprint": "ab" * 32,
-        "generatedAt": datetime.now(UTC).isoformat(),
-        "displayDevices": [card("10de", driverVersion="580.65.06")],
-    }
-    annotations = {labels.GPU_HOST_PREFLIGHT: json.dumps(evidence)}
-    metadata = {"labels": GPU_LABELS, "annotations": annotations}
-    await scene.world.client.merge(f"/api/v1/nodes/{name}", {"metadata": metadata})
-
-
 @pytest.mark.req("MS-010", "MS-348")
 async def test_freetoken_is_served_by_objects_of_ours_and_makes_room_for_kubeai(cluster: DevCluster) -> None:
-    direct = frozenset({("apps", "deployments", ""), ("", "services", "")})
-    async with model_scene(cluster, writes=direct) as scene:
+    async with model_scene(cluster, writes=DIRECT_WRITES) as scene:
         mirror = Mirror(scene.world.client, DEPLOYMENTS, SERVICES)
         async with mirror.running():
             await gpu_host(scene, "gpu-host")
@@ -128,8 +90,7 @@ async def test_freetoken_is_served_by_objects_of_ours_and_makes_room_for_kubeai(
 
 
 async def test_a_freetoken_model_is_removed_with_all_its_objects(cluster: DevCluster) -> None:
-    direct = frozenset({("apps", "deployments", ""), ("", "services", "")})
-    async with model_scene(cluster, writes=direct) as scene:
+    async with model_scene(cluster, writes=DIRECT_WRITES) as scene:
         mirror = Mirror(scene.world.client, DEPLOYMENTS, SERVICES)
         async with mirror.running():
             await gpu_host(scene, "gpu-host-2")

@@ -16,6 +16,7 @@ import yaml
 from hack.devcluster import DevCluster
 from magicstick.api.kinds import HOST_OPERATION
 from magicstick.kube.kinds import ObjectKey
+from magicstick.models.catalog_facts import NAME as MODEL_CATALOG
 from magicstick.models.ports import Seams, WakeUp
 from magicstick.runtime.conditions import check_conditions, find
 from tests.support.kubeai import DEFINITION, SPACE, KubeAiPlayer
@@ -208,6 +209,24 @@ async def model_scene(
         await scene.rest()
         scene.assert_sound()
     assert_honest_writes(scene.world.operator_writes(mark), {*MODEL_WRITES, *writes})
+
+
+async def publish(scene: ModelScene, *names: str, namespace: str = SPACE) -> None:
+    """Have the real catalog list these models and no others, as the model catalog publishes them."""
+    listed = [{"id": each, "name": each, "type": "chat"} for each in names]
+    await publish_text(scene, json.dumps({"hash": "", "models": listed}), namespace=namespace)
+
+
+async def publish_text(scene: ModelScene, text: str, *, namespace: str = SPACE) -> None:
+    """Have the catalog say this."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": MODEL_CATALOG, "namespace": namespace},
+        "data": {"catalog.json": text},
+    }
+    path = f"/api/v1/namespaces/{namespace}/configmaps/{MODEL_CATALOG}"
+    await scene.world.client.apply(path, body, manager="model-catalog")
 
 
 def install_kinds(cluster: DevCluster) -> None:
