@@ -131,7 +131,7 @@ class CatalogController:
         desired = desired_routes(sources, self._settings.kubeai_api_base)
         done = _Pass([])
         synced = await self._synced(desired, done)
-        if synced is not None:
+        if synced is not None and self._tells_all(synced, done):
             self._metrics.synced(desired, synced, self._clock.now().timestamp())
             self.document = catalog_document(synced.existing, self._document_settings)
             await self._publish(self.document, done)
@@ -150,6 +150,14 @@ class CatalogController:
             return None
         done.problems += synced.problems
         return synced
+
+    def _tells_all(self, synced: Synced, done: _Pass) -> bool:
+        """Whether a catalog may be made of it. One that knows no models takes none out of the catalog."""
+        if synced.loaded or not self._parts.publisher.lists_models:
+            return True
+        done.problems.append(Problem("LiteLLM", "has loaded no models"))
+        done.earliest_s = CALM_S
+        return False
 
     async def _publish(self, document: Document, done: _Pass) -> None:
         restarts = self._settings.consumer_restart_enabled

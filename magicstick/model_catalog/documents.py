@@ -21,6 +21,7 @@ from magicstick.model_catalog.values import CHAT, EMBEDDING, short_hash
 
 READY: Final = "AI_APPLIANCE_MODEL_CATALOG_READY"
 HASH: Final = "AI_APPLIANCE_MODEL_CATALOG_HASH"
+CATALOG: Final = "catalog.json"
 TOOLS_PROFILE: Final = "coding"
 DOLLAR: Final = "$"
 LITERAL_KEY: Final = DOLLAR + "{LITELLM_API_KEY}"
@@ -70,7 +71,7 @@ def catalog_document(existing: Sequence[Deployment], settings: DocumentSettings)
     paperclip_models = _opencode_models(chat, paperclip_limit, settings.limits)
     adapters = [{"id": each["modelRef"], "label": each["name"]} for each in chat]
     documents = {
-        "catalog.json": {"hash": digest, **known},
+        CATALOG: {"hash": digest, **known},
         "chat-models.json": {"models": chat, "defaultModel": default_chat},
         "embedding-models.json": {"models": embedding, "defaultModel": default_embedding},
         "openclaw.json": _openclaw(chat, default_chat, context, settings.api_base),

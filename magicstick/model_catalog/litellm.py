@@ -34,8 +34,16 @@ NO_SUCH_CALL: Final = b'"detail":"notfound"'
 """What LiteLLM's web framework answers for a path that it does not know, without spaces, in lower case."""
 
 
+NOTHING_LOADED: Final = b"llmmodellistnotloaded"
+"""What LiteLLM answers with 500 as long as it knows no model at all, told in the same way."""
+
+
 class LiteLlmError(Exception):
     """A call did not succeed. The message is for people and holds no value."""
+
+
+class NotLoaded(LiteLlmError):
+    """LiteLLM has loaded no models: it has none, or it is being started and has not looked yet."""
 
 
 class MissingMasterKeyError(LiteLlmError):
@@ -96,6 +104,7 @@ class LiteLlm:
         """All deployments.
 
         Raises:
+            NotLoaded: it knows none, which is no proof that there is none.
             UnreadableAnswer: the answer is no list of models; it says nothing of what there is.
             LiteLlmError: as the class says.
         """
@@ -180,10 +189,12 @@ def _judged(what: str, status: int, headers: Mapping[str, str], body: bytes) -> 
     """The body of a success. The status alone is told of anything else."""
     if status in SUCCESS:
         return body
-    said = f"{what}: HTTP {status}"
+    said, begins = f"{what}: HTTP {status}", b"".join(body[:200].split()).lower()
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR and NOTHING_LOADED in begins:
+        raise NotLoaded("has loaded no models")
     if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise Unreachable(said, answered=True, retry_after_s=_retry_after_s(headers.get("Retry-After", "")))
-    unknown = status == HTTPStatus.NOT_FOUND and NO_SUCH_CALL in b"".join(body[:200].split()).lower()
+    unknown = status == HTTPStatus.NOT_FOUND and NO_SUCH_CALL in begins
     if unknown or status == HTTPStatus.METHOD_NOT_ALLOWED:
         raise _NoSuchCall(said)
     raise Refused(said)

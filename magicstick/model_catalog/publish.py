@@ -5,6 +5,7 @@ say) stays; keys that are not the catalog's go. The annotation about a restart t
 same write, so that no crash loses it.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,7 +17,7 @@ from magicstick.kube.errors import AlreadyExists, Conflict, NotFound
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CONFIG_MAP, ObjectKey
 from magicstick.kube.objects import Resource
-from magicstick.model_catalog.documents import Document
+from magicstick.model_catalog.documents import CATALOG, Document
 from magicstick.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
@@ -49,6 +50,17 @@ class Publisher:
         """The hash of the publication for which consumers still have to be restarted; "" for none."""
         live = self._informer.store.get(self._key)
         return live.metadata.annotations.get(RESTART_PENDING, "") if live is not None else ""
+
+    @property
+    def lists_models(self) -> bool:
+        """Whether the published catalog has any model; True where that cannot be told."""
+        live = self._informer.store.get(self._key)
+        if live is None:
+            return self._informer.state is not InformerState.SYNCED
+        try:
+            return bool(json.loads(live.data.get(CATALOG, "{}")).get("models"))
+        except (ValueError, AttributeError, RecursionError):
+            return True
 
     async def publish(self, document: Document, *, restarts: bool) -> bool:
         """Make the ConfigMap equal to the document; whether anything was written.

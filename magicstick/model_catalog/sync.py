@@ -3,6 +3,9 @@
 Guarantees: withdrawals end before updates begin, and these before creations; a few calls at a time, one
 for each id; a route that fails costs its neighbours nothing and is tried again later and later. Where
 LiteLLM does not answer at all, nothing more is sent in this pass.
+
+A LiteLLM that has loaded no models gets those that are wanted, since it would never have any otherwise;
+whether it had some that it has not looked for yet is not known (`Synced.loaded`).
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,7 +19,7 @@ from magicstick.kube.errors import FenceClosed
 from magicstick.model_catalog.backoff import Backoffs
 from magicstick.model_catalog.desired import Desired, Problem
 from magicstick.model_catalog.inventory import Deployment
-from magicstick.model_catalog.litellm import LiteLlmError, Unreachable
+from magicstick.model_catalog.litellm import LiteLlmError, NotLoaded, Unreachable
 from magicstick.model_catalog.plan import Put, SyncPlan, Verb, Withdrawal, plan
 from magicstick.model_catalog.values import Object
 from magicstick.runtime.logs import Secret
@@ -61,6 +64,8 @@ class Synced:
     failing: frozenset[str]
     """Names of routes that are not as they should be."""
     problems: tuple[Problem, ...]
+    loaded: bool = True
+    """False where LiteLLM says that it knows no models: `existing` is empty then, and proves nothing."""
 
 
 @dataclass
@@ -92,7 +97,7 @@ class Sync:
             LiteLlmError: what LiteLLM has could not be read; nothing is concluded from that.
             FenceClosed: this process may not write any more.
         """
-        existing = await self._litellm.inventory()
+        existing, loaded = await self._inventory()
         todo = plan(desired, existing, self._master_key)
         self._backoffs.keep(map(_key, _all(todo)))
         happened = _Pass()
@@ -100,14 +105,21 @@ class Sync:
         await self._each(happened, todo.updates, self._update)
         await self._each(happened, todo.creations, self._create)
         if happened.sent:
-            existing = await self._litellm.inventory()
+            existing, loaded = await self._inventory()
         failing = self._judge(happened, todo, existing)
         failures = (
             Problem(f"route {key.partition(' ')[2][:80]!r}", reason)
             for key, reason in self._backoffs.reasons().items()
             if reason != NOT_YET_SEEN
         )
-        return Synced(existing, todo, failing, (*desired.problems, *todo.problems, *failures))
+        return Synced(existing, todo, failing, (*desired.problems, *todo.problems, *failures), loaded)
+
+    async def _inventory(self) -> tuple[tuple[Deployment, ...], bool]:
+        """What there is, and whether that is all."""
+        try:
+            return await self._litellm.inventory(), True
+        except NotLoaded:
+            return (), False
 
     # -- sending ---------------------------------------------------------------------------------------
 

@@ -245,6 +245,31 @@ async def test_an_inventory_that_cannot_be_read_withdraws_nothing(
         await world.until_published()
 
 
+async def test_a_fresh_litellm_is_published_as_empty_and_gets_its_first_model(
+    control_plane: DevCluster,
+) -> None:
+    async with scene(control_plane) as world, world.catalog():
+        world.litellm.loaded = False  # it answers with an error as long as there is no model
+        await world.until_published()
+        assert not world.annotation("last-error")
+        await world.model("demo")
+        await world.until_published("demo")
+
+
+async def test_a_litellm_that_starts_anew_takes_no_model_out_of_the_catalog(
+    control_plane: DevCluster,
+) -> None:
+    async with scene(control_plane) as world, world.catalog():
+        world.litellm.put("theirs", "foreign")
+        await world.until_published("theirs")
+        world.litellm.loaded = False
+        await world.until("it is told", lambda: "has loaded no models" in world.annotation("last-error"))
+        assert world.published == ["theirs"]
+        world.litellm.loaded = True
+        await world.until("the problem is over", lambda: not world.annotation("last-error"))
+        assert world.published == ["theirs"]
+
+
 async def test_a_litellm_that_hangs_holds_up_nothing_but_itself(control_plane: DevCluster) -> None:
     async with scene(control_plane) as world, world.catalog() as running:
         running.program.litellm._timeout = running.program.litellm._timeout.__class__(total=0.2)

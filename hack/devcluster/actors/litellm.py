@@ -23,6 +23,7 @@ Deployment: TypeAlias = dict[str, Any]
 MASKED = "*****"
 SECRET_PARAMETERS = ("api_key",)
 PROXY_ERROR = "ProxyException"
+NOT_LOADED = "LLM Model List not loaded in. Make sure you passed models in your config.yaml"
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,9 @@ class LiteLlmActor:
         self._key = master_key
         self._patches = patches
         self.models: dict[str, Deployment] = {}
+        self.loaded = True
+        """False after a start: as long as no model was made or changed, the real one then says that it has no
+        list of models, whatever is in its database."""
         self.calls: list[Call] = []
         self._faults: list[Fault] = []
         self._open = asyncio.Event()
@@ -217,8 +221,7 @@ class LiteLlmActor:
 
     def _carried_out(self, call: Call, body: Deployment) -> web.Response:
         if (call.method, call.path) == ("GET", "/model/info"):
-            shown = self.models if self._shown is None else self._shown
-            return web.json_response({"data": [_masked(each) for each in shown.values()]})
+            return self._info()
         if (call.method, call.path) == ("POST", "/model/new"):
             return self._new(call, body)
         if (call.method, call.path) == ("POST", "/model/delete"):
@@ -229,6 +232,12 @@ class LiteLlmActor:
             return self._update(call, body, with_info=True)
         return web.json_response({"detail": "Not Found"}, status=404)
 
+    def _info(self) -> web.Response:
+        if not self.loaded:
+            return web.json_response({"detail": {"error": NOT_LOADED}}, status=500)
+        shown = self.models if self._shown is None else self._shown
+        return web.json_response({"data": [_masked(each) for each in shown.values()]})
+
     def _new(self, call: Call, body: Deployment) -> web.Response:
         if not call.name or call.id in self.models:
             return _refused(400, "Unique constraint failed on the fields: (`model_id`)")
@@ -236,6 +245,7 @@ class LiteLlmActor:
             return _refused(400, "model is required")
         stored: Deployment = json.loads(json.dumps(body))
         stored["model_info"]["db_model"] = True
+        self.loaded = True
         self.models[call.id] = stored
         return web.json_response({"model_id": call.id})
 
@@ -244,6 +254,7 @@ class LiteLlmActor:
         stored = self.models.get(call.id)
         if stored is None or not stored["model_info"].get("db_model"):
             return _refused(400, f"Model id = {call.id} not found on litellm proxy")
+        self.loaded = True
         stored["model_name"] = body.get("model_name", stored["model_name"])
         stored["litellm_params"] |= {
             key: value for key, value in body["litellm_params"].items() if value is not None

@@ -40,6 +40,8 @@ class Played:
         self.wanted: tuple[Any, ...] = ()
         self.slow: asyncio.Event | None = None
         self.next_round_s = 0.0
+        self.lists_models = True
+        self.loaded = True
 
     def _raise(self, where: str) -> None:
         if where in self.errors:
@@ -56,7 +58,7 @@ class Played:
         if isinstance(what, Desired):
             self._raise("sync")
             todo = plan(what, (), MASTER_KEY)
-            return Synced(applied((), todo), SyncPlan(), frozenset(), what.problems)
+            return Synced(applied((), todo), SyncPlan(), frozenset(), what.problems, self.loaded)
         if isinstance(what, str):
             self._raise("restarts")
             self.restarts += 1
@@ -170,6 +172,16 @@ async def test_changes_do_not_make_it_press_a_litellm_that_is_away(played: Playe
         assert len(played.passes) == 1
         await played.clock.elapse(3)
         assert len(played.passes) == 2
+
+
+@pytest.mark.parametrize("lists_models", [False, True])
+async def test_a_litellm_that_knows_no_models_takes_none_out_of_the_catalog(
+    played: Played, *, lists_models: bool
+) -> None:
+    played.loaded, played.lists_models = False, lists_models
+    async with running(played):
+        assert bool(played.published) is not lists_models
+        assert played.reports == (["LiteLLM: has loaded no models"] if lists_models else [""])
 
 
 async def test_a_catalog_that_cannot_be_written_is_told_and_tried_again(played: Played) -> None:

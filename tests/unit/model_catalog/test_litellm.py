@@ -415,6 +415,27 @@ async def test_an_inventory_that_cannot_be_read_leads_to_no_write(actor: LiteLlm
     assert actor.writes() == []
 
 
+async def test_a_litellm_that_knows_no_models_yet_gets_the_first(actor: LiteLlmActor, sync: Sync) -> None:
+    actor.loaded = False
+    nothing = await sync.run(models())
+    assert (nothing.loaded, nothing.existing, nothing.problems) == (False, (), ())
+    done = await sync.run(models("demo"))
+    assert done.loaded
+    assert [each.name for each in done.existing] == ["demo"]
+
+
+async def test_a_litellm_that_has_not_looked_into_its_database_gets_nothing_twice_and_loses_nothing(
+    actor: LiteLlmActor, sync: Sync
+) -> None:
+    await sync.run(models("demo", "other"))
+    before = dict(actor.models)
+    actor.loaded = False
+    await sync.run(models("demo"))
+    assert actor.models == before
+    await sync.run(models("demo"))
+    assert list(actor.models) == ["ai-appliance-kubeai-demo"]
+
+
 async def test_a_closed_fence_ends_the_pass(actor: LiteLlmActor, clock: Skipping) -> None:
     def closed() -> None:
         raise FenceClosed("no lease")
