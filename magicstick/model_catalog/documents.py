@@ -67,30 +67,41 @@ def catalog_document(existing: Sequence[Deployment], settings: DocumentSettings)
     }
     digest = short_hash({**known, **_settings_of(settings.limits), **_openclaw_settings(context)})
     defaults = _defaults(digest, default_chat, default_embedding)
-    provider_models = _opencode_models(chat, opencode_limit, settings.limits)
-    paperclip_models = _opencode_models(chat, paperclip_limit, settings.limits)
-    adapters = [{"id": each["modelRef"], "label": each["name"]} for each in chat]
-    documents = {
-        CATALOG: {"hash": digest, **known},
-        "chat-models.json": {"models": chat, "defaultModel": default_chat},
-        "embedding-models.json": {"models": embedding, "defaultModel": default_embedding},
-        "openclaw.json": _openclaw(chat, default_chat, context, settings.api_base),
-        "hermes.yaml": _hermes(chat, default_chat, settings.api_base),
-        "opencode-providers.json": _opencode(provider_models, settings.api_base),
-        "paperclip-opencode-providers.json": _opencode(paperclip_models, settings.api_base),
-        "paperclip-adapter-models.json": {"opencode_local": adapters},
-    }
     counts = {
         "AI_APPLIANCE_MODEL_COUNT": str(len(models)),
         "AI_APPLIANCE_CHAT_MODEL_COUNT": str(len(chat)),
         "AI_APPLIANCE_EMBEDDING_MODEL_COUNT": str(len(embedding)),
     }
+    lists = {
+        CATALOG: {"hash": digest, **known},
+        "chat-models.json": {"models": chat, "defaultModel": default_chat},
+        "embedding-models.json": {"models": embedding, "defaultModel": default_embedding},
+    }
+    files = {**lists, **_consumers(chat, default_chat, context, settings)}
     data = {
         **defaults,
         "defaults.env": "".join(f"{name}={value}\n" for name, value in {**defaults, **counts}.items()),
-        **{name: _json(content) for name, content in documents.items()},
+        **{name: _json(content) for name, content in files.items()},
     }
-    return Document(digest, data, default_chat, provider_models)
+    return Document(digest, data, default_chat, _opencode_models(chat, opencode_limit, settings.limits))
+
+
+def _consumers(
+    chat: Sequence[CatalogModel], default: str, context: int | None, settings: DocumentSettings
+) -> Mapping[str, Any]:
+    """The files that programs read, each in its program's shape."""
+    api_base, limits = settings.api_base, settings.limits
+    return {
+        "openclaw.json": _openclaw(chat, default, context, api_base),
+        "hermes.yaml": _hermes(chat, default, api_base),
+        "opencode-providers.json": _opencode(_opencode_models(chat, opencode_limit, limits), api_base),
+        "paperclip-opencode-providers.json": _opencode(
+            _opencode_models(chat, paperclip_limit, limits), api_base
+        ),
+        "paperclip-adapter-models.json": {
+            "opencode_local": [{"id": each["modelRef"], "label": each["name"]} for each in chat]
+        },
+    }
 
 
 def _defaults(digest: str, chat: str, embedding: str) -> dict[str, str]:
