@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 PROGRAM = """
 import asyncio, json, pathlib, sys, tempfile, time
 import magicstick.kube.client

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 PODS = 10_000
 BUDGET_MI = 100
 RELIST_FACTOR = 1.3

@@ -17,7 +17,7 @@ from hack.dev.appliance import ROOT
 from hack.devcluster.state import State
 from hack.devcluster.waiting import wait_until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.alone]
 
 MARK = "MAGICSTICK_E2E_RUN"
 """An environment variable by which everything that a command starts is found again."""

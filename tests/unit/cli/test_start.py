@@ -13,6 +13,8 @@ from tests.support.apiserver import ScriptedServer
 from tests.support.own_kinds import a_module, serve
 from tests.unit.test_cli import process
 
+pytestmark = pytest.mark.alone
+
 FIRST_REQUEST_TIMES = 30
 """The first request may take so many times as long as a Python that does nothing: 300 ms where that
 takes 10 ms. `python -X importtime -m magicstick get` shows what takes how long."""

@@ -15,6 +15,8 @@ import yaml
 from magicstick.kube.kinds import NAMESPACE
 from tests.unit.test_cli import environment, process
 
+pytestmark = pytest.mark.alone
+
 ROOT = Path(__file__).parents[3]
 FIRST_REQUEST_TIMES = 30
 """The first request may take so many times as long as a Python that does nothing: 300 ms where that
