@@ -136,7 +136,7 @@ def test_a_catalog_is_read_once_for_all_models(
 
 def test_only_models_that_come_or_go_are_news() -> None:
     before, after = catalog(listing("a", "b")), catalog(listing("b", "c"))
-    assert news(before, after) == {"a", "c"}
+    assert news(before, after) == frozenset({"a", "c"})
     assert news(before, catalog(listing("b", "a"))) == frozenset()
 
 
@@ -164,4 +164,4 @@ def test_what_the_catalog_publishes_is_read_as_it_was_meant() -> None:
     """The two programs share no code, only this form."""
     stored = [deployment("demo", "1"), deployment("other", "2")]
     document = catalog_document(stored, DocumentSettings("http://litellm.example.local/v1"))
-    assert listed(catalog(document.data["catalog.json"])) == {"demo", "other"}
+    assert listed(catalog(document.data["catalog.json"])) == frozenset({"demo", "other"})

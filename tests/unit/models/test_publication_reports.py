@@ -74,7 +74,8 @@ def test_memory_is_told_while_it_is_known_and_not_taken_back_while_nobody_can_te
     before = stored(serving(state=CheckState.PASSED, memory_usage=USAGE))
     assert before.status["memoryUsage"] == USAGE
     later = {**USAGE, "sampledAt": "2026-01-01T12:00:20Z"}
-    for check in ({}, {"state": CheckState.PASSED, "memory_usage": later}):
+    checks: list[dict[str, Any]] = [{}, {"state": CheckState.PASSED, "memory_usage": later}]
+    for check in checks:
         assert status_of(serving(before, **check)) == status_of(
             serving(state=CheckState.PASSED, memory_usage=USAGE)
         )
