@@ -1,8 +1,8 @@
 """One phase and one status over all entries (spec: magicstick-api §2.2, modules-and-apps §12)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -25,11 +25,11 @@ LISTED_NAMES: Final = 5
 
 DEGRADED: Final = "Degraded"
 
-FEWEST: Final = ENTRY_LIMIT // 8
-"""How many entries of one map there is always room for."""
-
 SIZE_LIMIT: Final = 900_000
 """Bytes of all maps as JSON. The store takes 1.5 MiB, and which fields are ours takes room as well."""
+
+HARDWARE_SIZE_LIMIT: Final = SIZE_LIMIT // 3
+"""Bytes of all hardware: what hosts write about themselves leaves room for everything else."""
 
 Entry = ModuleEntry | InstanceEntry | ModelEntry | HardwareEntry
 
@@ -64,26 +64,35 @@ class Entries:
 
     @property
     def fields(self) -> Fields:
-        """The maps of the status, with as many entries as fit into the store."""
-        limits = (ENTRY_LIMIT // divisor for divisor in (1, 2, 4, 8))
-        return next(fitting for limit in limits if _fits(fitting := self._maps(limit)) or limit == FEWEST)
+        """The maps of the status, with as many entries as fit into the store.
 
-    def _maps(self, limit: int) -> Fields:
-        """With so many entries each; a map without an entry is left out.
-
-        The server takes an apply of an empty map, where ours had entries before, for one of null.
+        A map without an entry is left out: the server takes an apply of an empty map, where ours had
+        entries before, for one of null.
         """
-        maps: dict[str, Mapping[str, Any]] = {
+        hardware = _fitting(self._hardware, HARDWARE_SIZE_LIMIT)
+        others = _fitting(self._others, SIZE_LIMIT - _size(hardware))
+        maps = {**others, "hardwareOperators": hardware}
+        return {name: entries for name, entries in maps.items() if entries}
+
+    def _hardware(self, limit: int) -> Fields:
+        return {each.module: each.fields(limit) for each in self.hardware}
+
+    def _others(self, limit: int) -> Fields:
+        return {
             "modules": {each.module: each.fields() for each in bounded(self.modules, limit)},
             "instances": by_application(bounded(self.instances, limit)),
             "models": {each.name: each.fields() for each in bounded(self.models, limit)},
-            "hardwareOperators": {each.module: each.fields() for each in self.hardware},
         }
-        return {name: entries for name, entries in maps.items() if entries}
 
 
-def _fits(maps: Fields) -> bool:
-    return len(msgspec.json.encode(maps)) <= SIZE_LIMIT
+def _fitting(made: Callable[[int], Fields], size: int) -> Fields:
+    """What is made for the largest limit of entries, halved from `ENTRY_LIMIT` on, that has this size."""
+    limits = (ENTRY_LIMIT >> halvings for halvings in range(ENTRY_LIMIT.bit_length()))
+    return next(fitting for limit in limits if _size(fitting := made(limit)) <= size or limit == 1)
+
+
+def _size(fields: Fields) -> int:
+    return len(msgspec.json.encode(fields))
 
 
 def appliance_status(

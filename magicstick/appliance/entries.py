@@ -6,6 +6,7 @@ cut, and of very many entries the ones that need attention are listed first.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from magicstick.api.names import label_value
@@ -23,6 +24,9 @@ HEALTHY: Final = frozenset({"Ready", "Suspended", "Disabled"})
 """Phases of modules and instances that nobody has to wait for."""
 
 MODEL_HEALTHY: Final = frozenset({"Ready", "Disabled"})
+
+GROWING: Final = ("detectedNodes", "compatibleNodes", "supportedNodes", "incompatibleNodes", "devices")
+"""The fields of a vendor's entry that are as long as there are nodes or cards."""
 
 Fields = dict[str, Any]
 
@@ -135,9 +139,18 @@ class HardwareEntry:
         """Whether its operator is coming."""
         return self.phase in {"Detected", "Installing"}
 
-    def fields(self) -> Fields:
-        """As `status.hardwareOperators.<module>`."""
-        return {**self.details, "module": self.module, "phase": self.phase, "needed": self.needed}
+    def fields(self, limit: int = ENTRY_LIMIT) -> Fields:
+        """As `status.hardwareOperators.<module>`, with at most `limit` nodes, and devices, each."""
+        growing = {name: _first(self.details[name], limit) for name in GROWING if name in self.details}
+        own = {"module": self.module, "phase": self.phase, "needed": self.needed}
+        return {**self.details, **growing, **own}
+
+
+def _first(value: object, limit: int) -> object:
+    """The first members of a list or map; any other value as it is."""
+    if isinstance(value, Mapping):
+        return dict(islice(value.items(), limit))
+    return list(value[:limit]) if isinstance(value, list | tuple) else value
 
 
 E = TypeVar("E", ModuleEntry, InstanceEntry, ModelEntry)

@@ -204,6 +204,29 @@ def test_a_status_of_very_much_of_everything_fits_into_the_store() -> None:
     assert "broken" in made["models"]
 
 
+@pytest.mark.parametrize("character", ["\U0001f600", "\x01"], ids=["four bytes", "an escape"])
+def test_what_hosts_say_of_themselves_fits_into_the_store_and_costs_others_nothing(character: str) -> None:
+    nodes = [f"{number:03}{'n' * 250}" for number in range(200)]
+    device = dict.fromkeys(("name", "architecture", "hostDriver"), character * 128)
+    details = {
+        **dict.fromkeys(("detectedNodes", "compatibleNodes", "supportedNodes"), nodes),
+        "incompatibleNodes": {name: ["x" * 160] * 3 for name in nodes},
+        "devices": [device] * 128,
+        "checks": [{"name": "hardware-detected"}] * 4,
+    }
+    vendors = ("gpu", "amd-gpu", "intel-gpu")
+    modules = [ModuleEntry(f"m{number}", "Ready") for number in range(ENTRY_LIMIT)]
+    hardware = [HardwareEntry(vendor, "Ready", needed=True, details=details) for vendor in vendors]
+    made = status(Entries(modules=modules, hardware=hardware))
+    assert len(json.dumps(made, ensure_ascii=False).encode()) < 1_000_000
+    assert len(made["modules"]) == ENTRY_LIMIT
+    for vendor in vendors:
+        entry = made["hardwareOperators"][vendor]
+        assert entry["detectedNodes"] == nodes[: len(entry["detectedNodes"])]
+        assert len(entry["devices"]) >= 15
+        assert len(entry["checks"]) == 4
+
+
 @given(st.lists(st.sampled_from(["Ready", "Degraded"])), st.integers(0, 10))
 def test_a_bound_keeps_the_order_of_what_it_keeps(phases: list[str], limit: int) -> None:
     entries = [ModuleEntry(str(number), each) for number, each in enumerate(phases)]
