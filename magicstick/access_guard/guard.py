@@ -10,8 +10,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-import structlog
-
 from magicstick.access_guard.asked import Asked
 from magicstick.access_guard.decide import (
     Absent,
@@ -31,11 +29,9 @@ from magicstick.access_guard.policy import Instance
 from magicstick.access_guard.principals import digest_of
 from magicstick.access_guard.provider import IdentityUnavailableError
 from magicstick.access_guard.sharing import SingleFlight
-from magicstick.access_guard.troubles import Troubles
+from magicstick.access_guard.troubles import Troubles, report_fault
 from magicstick.kube.errors import ApiError
 from magicstick.runtime.logs import Secret
-
-log = structlog.get_logger(__name__)
 
 DEADLINE_S: Final = 5.0
 """Well before the gateway itself gives up."""
@@ -109,8 +105,8 @@ class Guard:
         except ApiError as error:
             self._troubles.began(CLUSTER, type(error).__name__)
             return Verdict(Reason.ERROR)
-        except Exception:
-            log.exception("a question could not be answered, which is a no", instance=asked.name)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the answer is no
+            report_fault(error)
             return Verdict(Reason.ERROR)
 
     async def _decide(self, asked: Asked) -> Verdict:

@@ -16,11 +16,13 @@ from typing import Final
 
 import msgspec
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 from magicstick.access_guard.asked import read
 from magicstick.access_guard.decide import Reason, Verdict
 from magicstick.access_guard.guard import DEADLINE_S, Guard
+from magicstick.access_guard.troubles import report_fault
 from magicstick.runtime.health import listening
 
 HEALTH: Final = "/healthz"
@@ -85,10 +87,12 @@ class _Handler(RequestHandler):
         self,
         request: web.BaseRequest,  # noqa: ARG002 - the library's signature
         status: int = HTTPStatus.INTERNAL_SERVER_ERROR,  # noqa: ARG002 - the same
-        exc: BaseException | None = None,  # noqa: ARG002 - the same
+        exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 - the same
     ) -> web.StreamResponse:
         """The answer to what could not be handled; the connection is closed after it."""
+        if exc is not None and not isinstance(exc, HttpProcessingError):
+            report_fault(exc)
         response = denial()
         response.force_close()
         return response

@@ -1,8 +1,16 @@
-"""What is wrong with those whom the guard asks: told when it begins and when it ends, not at each request."""
+"""What the log is told: troubles of others when they begin and end, faults of ours each time."""
+
+import traceback
 
 import structlog
 
 log = structlog.get_logger(__name__)
+
+
+def report_fault(error: BaseException) -> None:
+    """Tell of a fault of ours: what it is and where, not its message, which may quote what was asked."""
+    frames = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+    log.error("a question could not be answered, which is a no", fault=type(error).__name__, frames=frames)
 
 
 class Troubles:
