@@ -37,7 +37,7 @@ async def grant_where_models_run(world: World, *, writing: bool = True) -> None:
     for file, obj in objects(MANIFESTS / "modules" / "basis"):
         if file.name != "operator-rights.yaml":
             continue
-        mine = _with_namespaces(copy.deepcopy(obj), {"ai-system": world.namespace})
+        mine = with_namespaces(copy.deepcopy(obj), {"ai-system": world.namespace})
         if "rules" in mine:
             mine["rules"] = [rule for rule in mine["rules"] if writing or "list" in rule["verbs"]]
         mine["metadata"]["name"] += f"-{world.namespace}"
@@ -103,7 +103,7 @@ def _adapted(world: World) -> list[Object]:
     for file, obj in objects(MANIFESTS / "rbac"):
         if file.name == "human-access.yaml":
             continue
-        mine = _with_namespaces(copy.deepcopy(obj), places)
+        mine = with_namespaces(copy.deepcopy(obj), places)
         if "namespace" not in mine["metadata"]:
             mine["metadata"]["name"] += f"-{world.namespace}"
         if mine["kind"] == "ClusterRoleBinding":
@@ -112,13 +112,14 @@ def _adapted(world: World) -> list[Object]:
     return sorted(found, key=lambda obj: obj["kind"] != "ServiceAccount")
 
 
-def _with_namespaces(value: Any, places: dict[str, str]) -> Any:
+def with_namespaces(value: Any, places: dict[str, str]) -> Any:
+    """A copy of an object that names these namespaces in place of those."""
     if isinstance(value, dict):
         return {
-            name: places.get(each, each) if name == "namespace" else _with_namespaces(each, places)
+            name: places.get(each, each) if name == "namespace" else with_namespaces(each, places)
             for name, each in value.items()
         }
-    return [_with_namespaces(each, places) for each in value] if isinstance(value, list) else value
+    return [with_namespaces(each, places) for each in value] if isinstance(value, list) else value
 
 
 async def refused(world: World, token: str, path: str, body: Object) -> None:
