@@ -128,6 +128,12 @@ def test_a_target_that_was_changed_by_hand_is_set_again(field: str) -> None:
     assert replan(DEMO, applied((by_hand,), todo)).empty
 
 
+def test_a_mark_that_was_taken_away_by_hand_is_set_again() -> None:
+    (before,) = settled(DEMO)
+    by_hand = Deployment(before.name, before.params, {**before.info, "ai_appliance_managed": False})
+    assert sent(replan(DEMO, (by_hand,))) == [("update", "ai-appliance-kubeai-demo")]
+
+
 def test_a_key_that_was_rotated_updates_the_route_though_litellm_shows_none() -> None:
     content = entries({"name": "cloud", "model": "m", "apiKeySecretRef": {"name": "keys", "key": "one"}})
 
