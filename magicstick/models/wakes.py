@@ -45,6 +45,8 @@ class ModelWakes:
         self._facts = facts
         self._last: dict[str, Readiness] = {}
         """By name of the Kustomization."""
+        self._catalog: ModuleCatalog | None = None
+        self._serving: frozenset[str] = frozenset()
 
     def by_runtime(self, old: Resource | None, new: Resource | None) -> Iterator[ObjectKey]:
         """Whom the object serves, and whoever has its name: it may be in that one's way."""
@@ -110,10 +112,14 @@ class ModelWakes:
         """All activations."""
         return self._facts.activations.keys()
 
-    def _needed(self) -> set[str]:
-        """The modules that a model may need, by canonical key."""
+    def _needed(self) -> frozenset[str]:
+        """The modules that a model may need, by canonical key. Asked at every event, and so remembered."""
         catalog = self._facts.modules.catalog
-        return set() if catalog is None else _serving_modules(catalog)
+        if catalog is None:
+            return frozenset()
+        if catalog is not self._catalog:
+            self._catalog, self._serving = catalog, _serving_modules(catalog)
+        return self._serving
 
     def _flipped(self, name: str, new: Resource | None) -> bool:
         names, catalog = self._facts.modules.names, self._facts.modules.catalog
@@ -130,8 +136,8 @@ class ModelWakes:
         return True
 
 
-def _serving_modules(catalog: ModuleCatalog) -> set[str]:
-    providers = {key for key, each in catalog.modules.items() if each.provides_capabilities}
+def _serving_modules(catalog: ModuleCatalog) -> frozenset[str]:
+    providers = frozenset(key for key, each in catalog.modules.items() if each.provides_capabilities)
     return providers | {catalog.canonical(name) for name in (*KUBEAI, *FREETOKEN)}
 
 

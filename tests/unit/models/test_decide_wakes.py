@@ -79,7 +79,8 @@ class Corner:
 
     def __init__(self, modules: ModuleCatalog | None = MODULES) -> None:
         self.shelves = Shelves()
-        facts = ModuleFacts(self.shelves, FakeCatalogs(modules), Site(), FakeDefinitions())
+        self.catalogs = FakeCatalogs(modules)
+        facts = ModuleFacts(self.shelves, self.catalogs, Site(), FakeDefinitions())
         self.judged: list[str] = []
         self.facts = ModelFacts(facts, self.shelves, self._evidence)
         self.wakes = ModelWakes(self.facts)
@@ -165,6 +166,15 @@ def test_an_activation_wakes_models_only_where_they_may_need_its_module() -> Non
     wakes = Corner().wakes
     assert names(wakes.by_module(None, module_activation("gpu"))) == ALL
     assert names(wakes.by_module(None, module_activation("other"))) == []
+
+
+def test_another_catalog_says_anew_which_modules_serve_models() -> None:
+    corner = Corner()
+    assert names(corner.wakes.by_module(None, module_activation("other"))) == []
+    corner.catalogs.put(catalog(other={"providesCapabilities": ["compute.gpu.other"]}))
+    assert names(corner.wakes.by_module(None, module_activation("other"))) == ALL
+    corner.catalogs.modules = None
+    assert names(corner.wakes.by_module(None, module_activation("other"))) == []
 
 
 @pytest.mark.req("MS-093")
