@@ -52,6 +52,11 @@ class ExistingCluster(DevCluster):
             if self._proxy.stdout:
                 self._proxy.stdout.close()
 
+    @property
+    def litellm_url(self) -> NoReturn:
+        """Not played here."""
+        raise self._not_ours("LiteLLM")
+
     def start_component(self, name: Component | str) -> NoReturn:
         """Not possible here."""
         raise self._not_ours(name)

@@ -31,6 +31,15 @@ RELEASE: Final = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/flux-system/helmrel
 CPU, GPU, EXTERNAL = "qwen-cpu", "qwen-nvidia", "hosted-chat"
 KEY: Final = "CHANGEME-a-key-of-the-provider"
 SLOW_S: Final = 90.0
+TROUBLES: Final = {
+    "out-of-memory": "ModelRuntimeOOMKilled",
+    "pulling": "WaitingForReadyReplica",
+    "pull-error": "ModelContainerStartupFailed",
+    "starting": "WaitingForReadyReplica",
+    "crash-loop": "ModelRuntimeCrashLoop",
+    "unschedulable": "Unschedulable",
+}
+"""What happens to a Pod, and the reason that its activation gives."""
 
 
 class Models:
@@ -85,6 +94,14 @@ class Models:
         """The Pods of a model."""
         listed: list[Object] = self.stand.cluster.rest.get(f"{CORE}/pods?labelSelector=model={name}")["items"]
         return listed
+
+    def serving(self, name: str) -> set[str]:
+        """The identities of the Pods of a model that are Ready."""
+        return {
+            pod["metadata"]["uid"]
+            for pod in self.pods(name)
+            if condition(pod, "Ready").get("status") == "True" and "deletionTimestamp" not in pod["metadata"]
+        }
 
     def delete_pods(self, name: str) -> None:
         """As somebody with a broom would."""
@@ -143,14 +160,15 @@ def three_models(stand: Stand, directory: Path) -> Iterator[Models]:
         models.stage.stop()
 
 
-@pytest.mark.req("MS-018", "MS-112", "MS-155", "MS-360", "MS-361")
+@pytest.mark.req("MS-018", "MS-155", "MS-357", "MS-359", "MS-360", "MS-362", "MS-363", "MS-364", "MS-365")
 def test_three_models_get_ready_lose_and_regain_their_runtimes_and_end(
     stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REQUEUE_SECONDS", "4")  # after so long Ollama is asked again
     with three_models(stand, tmp_path) as models:
         _they_are_what_they_should_be(models)
-        _a_container_out_of_memory_is_told_and_withdrawn(models)
+        _every_trouble_of_a_pod_has_its_reason(models)
+        _a_pod_that_ended_for_good_is_replaced(models)
         _counts_that_lag_deceive_nobody(models)
         _a_lost_alias_is_made_anew(models)
         _a_model_that_is_switched_off_frees_its_gpu(models)
@@ -178,13 +196,25 @@ def _they_are_what_they_should_be(models: Models) -> None:
     assert "resource profile not found" not in actors, "a Model came before its profile"
 
 
-def _a_container_out_of_memory_is_told_and_withdrawn(models: Models) -> None:
-    models.direct(CPU, pods="out-of-memory")
-    models.until_told(CPU, "Starting", "ModelRuntimeOOMKilled")
+def _every_trouble_of_a_pod_has_its_reason(models: Models) -> None:
+    """Withdrawn at the first, since it serves no more, and back at the end (F14)."""
+    for told, reason in TROUBLES.items():
+        models.direct(CPU, pods=told)
+        models.until_told(CPU, "Starting", reason)
     models.until_published(GPU, EXTERNAL)
     models.direct(CPU, pods=None)
     models.until_told(CPU, "Ready", "CatalogReady")
     models.until_published(CPU, GPU, EXTERNAL)
+
+
+def _a_pod_that_ended_for_good_is_replaced(models: Models) -> None:
+    (before,) = models.pods(CPU)
+    models.direct(CPU, pods="evicted")
+    models.until("the Pod to end", lambda: before["metadata"]["uid"] not in models.serving(CPU))
+    models.direct(CPU, pods=None)
+    models.until("another Pod to serve", lambda: models.serving(CPU))
+    models.until_told(CPU, "Ready", "CatalogReady")
+    assert "podRecovery" not in models.activation(CPU)["status"]
 
 
 def _counts_that_lag_deceive_nobody(models: Models) -> None:
