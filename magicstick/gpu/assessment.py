@@ -7,7 +7,7 @@ from typing import Any, Final
 from magicstick.api.observed import observed_status, text_of
 from magicstick.gpu.devices import Device
 from magicstick.gpu.phases import Row, Situation, row_of
-from magicstick.gpu.preflight import issues_of
+from magicstick.gpu.preflight import Preflight
 from magicstick.gpu.providers import Provider
 from magicstick.gpu.sightings import Sight
 from magicstick.gpu.status import Check, ManagedBy, ProviderPhase
@@ -48,6 +48,16 @@ class Findings:
     name_free: bool = True
     devices: Sequence[Device] = ()
     eligible: Collection[str] | None = None
+
+    def same(self, other: "Findings") -> bool:
+        """Whether the verdict on both is certainly the same, without a look at any single node."""
+        return (
+            self.detected is other.detected
+            and self.supported is other.supported
+            and (self.activations, self.activation) == (other.activations, other.activation)
+            and (self.definition_there, self.name_free) == (other.definition_there, other.name_free)
+            and (self.devices, self.eligible) == (other.devices, other.eligible)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +189,8 @@ _NO_PLATFORM: Final = 2
 
 def assess(provider: Provider, known: Findings) -> Assessment:
     """The verdict on one vendor. Total: whatever is on nodes and in activations."""
-    issues = {name: issues_of(sight.node, provider.hardware) for name, sight in known.detected.items()}
+    preflight = Preflight(provider.hardware)
+    issues = {name: preflight.issues_of(sight.node) for name, sight in known.detected.items()}
     compatible = tuple(name for name, found in issues.items() if not found)
     supported = tuple(name for name in compatible if _is_supported(name, known))
     offering = compatible if known.eligible is None else supported

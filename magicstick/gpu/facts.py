@@ -15,14 +15,14 @@ Who asks has to declare `edges`, and edges to ModuleActivations and to the Appli
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from magicstick.api import labels
 from magicstick.api.observed import text_of
 from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.gpu.assessment import Assessment, Findings, assess
-from magicstick.gpu.devices import Inventory, card_labels, devices_of, inventory_of
+from magicstick.gpu.devices import Device, Inventory, card_labels, devices_of, inventory_of
 from magicstick.gpu.evidence import evidence_of, inventory_content
 from magicstick.gpu.nodes import NodeView
 from magicstick.gpu.providers import VENDOR_MODULES, Provider, providers_of, without_provider
@@ -90,6 +90,8 @@ class HardwareFacts:
         self._providers: Mapping[str, Provider] = {}
         self._resources: tuple[str, ...] = ()
         self._following = False
+        self._verdicts: dict[str, tuple[Findings, Assessment]] = {}
+        """By module, what was known and followed from it, without devices."""
         self._recalled: set[tuple[str, str]] = set()
         """(uid of the Appliance, label) whose last report is known already."""
 
@@ -162,21 +164,39 @@ class HardwareFacts:
         if self.blind():
             return {}
         self._look()
-        found = {module: self._findings(each, inventory) for module, each in providers.items()}
-        return {
-            module: assess(providers[module], findings)
+        found = {module: self._findings(each) for module, each in providers.items()}
+        verdicts = {
+            module: self._assessed(providers[module], findings)
             for module, findings in found.items()
             if findings is not None
         }
+        return {
+            module: replace(each, devices=self._devices(each.provider, inventory)) if inventory else each
+            for module, each in verdicts.items()
+        }
 
-    def _findings(self, provider: Provider, inventory: Inventory) -> Findings | None:
+    def _assessed(self, provider: Provider, findings: Findings) -> Assessment:
+        """The verdict, given anew only where anything that it follows from is new: nodes may be many."""
+        before = self._verdicts.get(provider.module)
+        if before is not None and before[1].provider is provider and before[0].same(findings):
+            return before[1]
+        verdict = assess(provider, findings)
+        self._verdicts[provider.module] = findings, verdict
+        return verdict
+
+    def _devices(self, provider: Provider, inventory: Inventory) -> tuple[Device, ...]:
+        activation = self.modules.activation(provider.module)
+        wanted = activation is not None and activation.spec.get("enabled") is not False
+        generation = activation.metadata.generation if activation is not None else 0
+        return devices_of(provider, inventory, enabled=wanted, generation=generation)
+
+    def _findings(self, provider: Provider) -> Findings | None:
         """All about one vendor; None while it is not known whether somebody else's operator is there."""
         modules, module, hardware = self.modules, provider.module, provider.hardware
         activation, activations = modules.activation(module), modules.activations_of(module)
         definition_there = self._definition_there(provider)
         if definition_there is None and not activations:
             return None
-        wanted = activation is not None and activation.spec.get("enabled") is not False
         return Findings(
             detected=self._sightings.counted(hardware.detection_label),
             supported=self._sightings.counted(hardware.supported_label),
@@ -184,12 +204,6 @@ class HardwareFacts:
             activation=activation,
             definition_there=bool(definition_there),
             name_free=bool(activations) or modules.may_activate(module),
-            devices=devices_of(
-                provider,
-                inventory,
-                enabled=wanted,
-                generation=activation.metadata.generation if activation is not None else 0,
-            ),
         )
 
     def _definition_there(self, provider: Provider) -> bool | None:
@@ -246,15 +260,16 @@ class HardwareFacts:
         for module, provider in self._providers.items():
             reported = self._reported(module)
             hardware = provider.hardware
-            for label, field in (
-                (hardware.detection_label, "detectedNodes"),
-                (hardware.supported_label, "supportedNodes"),
+            for label, field, about in (
+                (hardware.detection_label, "detectedNodes", "detectionLabel"),
+                (hardware.supported_label, "supportedNodes", "supportedLabel"),
             ):
                 place = (appliance.metadata.uid, label)
                 if place in self._recalled:
                     continue
                 self._recalled.add(place)
-                if names := _texts(reported.get(field)):
+                names = _texts(reported.get(field))
+                if names and reported.get(about, label) == label:
                     self._sightings.recall(label, self._existing(names))
 
     def _existing(self, names: Iterable[str]) -> Iterator[NodeView]:

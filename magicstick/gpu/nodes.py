@@ -4,6 +4,7 @@ The view keeps no times and of the annotations only the host's own inventory: a 
 nothing in it but the resourceVersion.
 """
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypedDict
 
 import msgspec
@@ -108,9 +109,13 @@ class NodeView(msgspec.Struct, frozen=True, gc=False):
         grammar of quantities (`2k` is 2000). What is no quantity, or below one, is 0.
         """
         text = (self.status.allocatable or {}).get(resource, "")
-        if not self.ready or not text:
-            return 0
-        try:
-            return max(0, min(MAX_SLOTS, int(quantity.parse(text).value)))
-        except quantity.QuantityError:
-            return 0
+        return _slots_in(text) if text and self.ready else 0
+
+
+@lru_cache(maxsize=1024)
+def _slots_in(text: str) -> int:
+    """Remembered, since thousands of nodes offer the same few numbers, and each is exact arithmetic."""
+    try:
+        return max(0, min(MAX_SLOTS, int(quantity.parse(text).value)))
+    except quantity.QuantityError:
+        return 0

@@ -29,11 +29,26 @@ def version_of(text: str) -> Version | None:
 
 def issues_of(node: NodeView, hardware: Hardware) -> tuple[str, ...]:
     """Everything about the node's platform that the vendor's operator does not support; () for nothing."""
-    return tuple(cut(issue, ISSUE_LIMIT) for issue in _issues(node, hardware))
+    return Preflight(hardware).issues_of(node)
 
 
-def _issues(node: NodeView, hardware: Hardware) -> Iterator[str]:
-    system, architecture = node.operating_system, node.architecture
+class Preflight:
+    """One vendor's preflight of many nodes. Each platform is judged once: there are few, and many nodes."""
+
+    def __init__(self, hardware: Hardware) -> None:
+        self._hardware = hardware
+        self._judged: dict[tuple[str, str, str], tuple[str, ...]] = {}
+
+    def issues_of(self, node: NodeView) -> tuple[str, ...]:
+        """As `preflight.issues_of`."""
+        platform = (node.operating_system, node.architecture, node.status.node_info.kubelet_version)
+        if platform not in self._judged:
+            found = _issues(*platform, self._hardware)
+            self._judged[platform] = tuple(cut(issue, ISSUE_LIMIT) for issue in found)
+        return self._judged[platform]
+
+
+def _issues(system: str, architecture: str, kubelet: str, hardware: Hardware) -> Iterator[str]:
     if system != "linux":
         yield f"The operating system must be linux and is {system or 'unknown'}."
     if hardware.architectures and architecture not in hardware.architectures:
@@ -41,7 +56,7 @@ def _issues(node: NodeView, hardware: Hardware) -> Iterator[str]:
         yield f"The architecture must be {allowed} and is {architecture or 'unknown'}."
     if not hardware.minimum_kubernetes:
         return
-    kubelet, minimum = node.status.node_info.kubelet_version, hardware.minimum_kubernetes
+    minimum = hardware.minimum_kubernetes
     wanted, found = version_of(minimum), version_of(kubelet)
     if wanted is None:
         yield f"The oldest Kubernetes version in the module catalog is no version: {minimum}."

@@ -12,7 +12,8 @@ deleted is a node whose labels are gone: one that returns under its name finds e
 Guarantees
     - Every change that the store of Nodes tells of is noted at its time, however seldom anybody looks.
     - What counts changes only in `look`, so that all who ask between two looks see the same.
-    - A node without a label of interest costs nothing but its events.
+    - A node without a label of interest costs nothing but its events; one whose labels stand, nothing
+      in a look unless it changed since the last.
 
 Assumptions: the memory is that of the process. After a restart it begins with what the last report said
 (`recall`): what counted then and is there counts at once, what counted and is missing is held anew.
@@ -84,6 +85,8 @@ class Sightings:
         self._tracks: dict[str, dict[str, _Track]] = {}
         """By label, then by name of the node."""
         self._counted: dict[str, dict[str, Sight]] = {}
+        self._unsettled: dict[str, set[str]] = {}
+        """By label, the nodes that changed since the last look, or whose label is on its way."""
 
     @property
     def labels(self) -> frozenset[str]:
@@ -97,6 +100,7 @@ class Sightings:
         before = self._tracks
         self._tracks = {label: before.get(label, {}) for label in labels}
         self._counted = {label: self._counted.get(label, {}) for label in self._tracks}
+        self._unsettled = {label: self._unsettled.get(label, set()) for label in self._tracks}
         if self._tracks.keys() - before.keys():
             for node in nodes:
                 self.changed(None, node)
@@ -107,7 +111,8 @@ class Sightings:
         if node is None:
             return
         for label, tracks in self._tracks.items():
-            self._note(tracks, label, node, there=new is not None)
+            if self._note(tracks, label, node, there=new is not None):
+                self._unsettled[label].add(node.name)
 
     def recall(self, label: str, nodes: Iterable[NodeView]) -> None:
         """Begin with what was reported last: the label counted, at least on these nodes, which exist.
@@ -121,18 +126,18 @@ class Sightings:
         for node in nodes:
             if node.name not in tracks:
                 tracks[node.name] = _Track(node, self._clock.monotonic(), counted=True)
+        self._unsettled[label].update(tracks)
 
     # --- what is known ---------------------------------------------------------------------------
 
     def look(self) -> bool:
         """Let time pass: what has settled counts, what was gone for too long is lost. Whether it differs."""
         now = self._clock.monotonic()
-        seen = {label: self._judged(tracks, now) for label, tracks in self._tracks.items()}
-        before, self._counted = self._counted, seen
-        return _shape(before) != _shape(seen)
+        differs = [self._judge_all(label, now) for label, names in self._unsettled.items() if names]
+        return any(differs)
 
     def counted(self, label: str) -> Mapping[str, Sight]:
-        """The nodes on which a label counts, by name, as of the last `look`."""
+        """The nodes on which a label counts, by name, as of the last `look`; another map if any changed."""
         return self._counted.get(label, {})
 
     def follows(self, name: str) -> bool:
@@ -143,29 +148,50 @@ class Sightings:
     def motion(self) -> Motion:
         """What is on its way now."""
         now = self._clock.monotonic()
-        moving = (self._motion(track, now) for tracks in self._tracks.values() for track in tracks.values())
+        moving = (
+            self._motion(self._tracks[label][name], now)
+            for label, names in self._unsettled.items()
+            for name in names
+        )
         return max(moving, default=Motion.NONE)
 
     # --- internals -------------------------------------------------------------------------------
 
-    def _note(self, tracks: dict[str, _Track], label: str, node: NodeView, *, there: bool) -> None:
+    def _note(self, tracks: dict[str, _Track], label: str, node: NodeView, *, there: bool) -> bool:
+        """Take down what a node has now; whether the label is, or was a moment ago, on it."""
         track, present = tracks.get(node.name), there and node.has(label)
         if track is None:
             if present:
                 tracks[node.name] = _Track(node, self._clock.monotonic(), present=True)
-            return
+            return present
         track.node, track.there = node, there
         if present != track.present:
             track.present, track.since = present, self._clock.monotonic()
+        return True
 
-    def _judged(self, tracks: dict[str, _Track], now: float) -> dict[str, Sight]:
-        for name, track in tuple(tracks.items()):
-            passed_s = now - track.since
-            if track.present:
-                track.counted = track.counted or passed_s >= self._settle_s
-            elif not track.counted or passed_s >= self._hold_s:
-                del tracks[name]
-        return {name: self._sight(track, now) for name, track in sorted(tracks.items()) if track.counted}
+    def _judge_all(self, label: str, now: float) -> bool:
+        """Judge the nodes of a label that are not at rest; whether anybody who was told before has news."""
+        tracks, before = self._tracks[label], self._counted[label]
+        judged = {name: self._judged(tracks, name, now) for name in self._unsettled[label]}
+        self._unsettled[label] = {
+            name for name in judged if name in tracks and self._motion(tracks[name], now) is not Motion.NONE
+        }
+        changed = {name: sight for name, sight in judged.items() if not _same(before.get(name), sight)}
+        if changed:
+            seen = {name: sight for name, sight in {**before, **changed}.items() if sight is not None}
+            self._counted[label] = seen if seen.keys() == before.keys() else dict(sorted(seen.items()))
+        return any(_shape(before.get(name)) != _shape(sight) for name, sight in changed.items())
+
+    def _judged(self, tracks: dict[str, _Track], name: str, now: float) -> Sight | None:
+        """What counts of a track, which is forgotten where nothing can come of it; None for nothing."""
+        track = tracks[name]
+        passed_s = now - track.since
+        if track.present:
+            track.counted = track.counted or passed_s >= self._settle_s
+        elif not track.counted or passed_s >= self._hold_s:
+            del tracks[name]
+            return None
+        return self._sight(track, now) if track.counted else None
 
     def _sight(self, track: _Track, now: float) -> Sight:
         settled = now - track.since >= self._settle_s
@@ -177,10 +203,13 @@ class Sightings:
         return Motion.NONE if track.present else Motion.HOLDING
 
 
-def _shape(counted: Mapping[str, Mapping[str, Sight]]) -> list[tuple[str, str, bool, bool]]:
+def _same(one: Sight | None, other: Sight | None) -> bool:
+    """Whether two sights tell the same of the same state of a node."""
+    if one is None or other is None:
+        return one is other
+    return one.node is other.node and one.there == other.there and _shape(one) == _shape(other)
+
+
+def _shape(sight: Sight | None) -> tuple[bool, bool] | None:
     """What of it makes a difference to those who were told before."""
-    return [
-        (label, name, sight.standing, sight.missing)
-        for label, sights in counted.items()
-        for name, sight in sights.items()
-    ]
+    return None if sight is None else (sight.standing, sight.missing)

@@ -1,8 +1,10 @@
 """Each vendor's entry (spec: gpu §3 to §5, §18), from nodes, definitions and activations."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 
 from magicstick.api.appliance import HardwareOperator
@@ -581,3 +583,29 @@ def test_activations_wake_when_they_are_a_vendors_and_change_what_they_want() ->
     assert facts.activation_changed(None, activation("gpu", module="litellm"))
     assert not facts.activation_changed(on, activation("gpu", status=READY))
     assert not facts.activation_changed(None, activation("litellm"))
+
+
+def test_a_verdict_is_given_once_for_what_stays_as_it_is() -> None:
+    there = world(node("n1", NVIDIA, allocatable=GPU))
+    before = state(there).assessment
+    there.clock.passed_s += 20
+    assert state(there).assessment is before
+    there.put_node(node("n1", NVIDIA, allocatable={"nvidia.com/gpu": "2"}))
+    assert entry(there)["allocatableResources"] == 2
+    define(there, CLUSTER_POLICIES)
+    assert entry(there)["managedBy"] == "external"
+    there.put(activation("gpu", status=READY))
+    assert entry(there)["managedBy"] == "magicstick"
+
+
+def test_what_was_reported_of_another_label_is_not_held() -> None:
+    there = world(node("n1", NVIDIA))
+    there.put(msgspec.structs.replace(there.local(), status={"hardwareOperators": {"gpu": entry(there)}}))
+    known = shipped_catalog()
+    hardware = known.modules["gpu"].hardware
+    assert hardware is not None
+    elsewhere = {"detection_label": "example.com/gpu", "supported_label": "example.com/gpu"}
+    moved = known.modules["gpu"].model_copy(update={"hardware": hardware.model_copy(update=elsewhere)})
+    there.catalogs.put(dataclasses.replace(known, modules={**known.modules, "gpu": moved}))
+    assert entry(there)["detectedNodes"] == []
+    assert entry(there)["phase"] == "NotRequired"

@@ -159,6 +159,20 @@ def test_nodes_without_the_label_leave_no_trace() -> None:
     assert there.after(3) == []
 
 
+def test_a_look_costs_nothing_for_nodes_at_rest_however_many() -> None:
+    there = Stand(*(f"n{number}" for number in range(2000)))
+    there.after(3)
+    before = there.sightings.counted(NVIDIA)
+    there.after(60)
+    assert there.sightings.counted(NVIDIA) is before
+    there.sightings.changed(node("n7", NVIDIA), heartbeat := node("n7", NVIDIA))
+    assert not there.sightings.look()
+    after = there.sightings.counted(NVIDIA)
+    assert list(after) == list(before)
+    assert [name for name in after if after[name] is not before[name]] == ["n7"]
+    assert after["n7"].node is heartbeat
+
+
 def test_after_a_restart_what_counted_counts_at_once() -> None:
     there = Stand("n1", "n2")
     there.sightings.recall(NVIDIA, [node("n1", NVIDIA)])
