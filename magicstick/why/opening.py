@@ -50,9 +50,14 @@ async def opened(
     """
     async with asyncio.timeout(timeout_s):
         greeting = asyncio.create_task(_greet(client))
-        await asyncio.wait({greeting}, timeout=HEAD_START_S)
-        seeing = await asyncio.to_thread(importlib.import_module, DOMAIN)
-        await greeting
+        try:
+            await asyncio.wait({greeting}, timeout=HEAD_START_S)
+            seeing = await asyncio.to_thread(importlib.import_module, DOMAIN)
+            await greeting
+        finally:
+            # Whatever became of it, somebody has heard of it: else asyncio tells of it itself.
+            greeting.cancel()
+            await asyncio.gather(greeting, return_exceptions=True)
     async with seeing.seen(client, flags, timeout_s=timeout_s, clock=clock) as sight:
         yield sight
 
