@@ -1,4 +1,4 @@
-"""The kinds that magicstick owns, and the kinds of Flux that it drives (spec: magicstick-api §0)."""
+"""The kinds that are ours, and those of Flux and KubeAI that the operator drives (spec: magicstick-api §0)."""
 
 from magicstick.kube.kinds import Kind
 
@@ -23,3 +23,4 @@ OWN_KINDS = (APPLIANCE, MODULE_ACTIVATION, APP_INSTANCE, MODEL_ACTIVATION, HOST_
 KUSTOMIZATION = Kind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations")
 GIT_REPOSITORY = Kind("source.toolkit.fluxcd.io", "v1", "GitRepository", "gitrepositories")
 HELM_RELEASE = Kind("helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases")
+KUBEAI_MODEL = Kind("kubeai.org", "v1", "Model", "models")

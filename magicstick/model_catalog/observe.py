@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from magicstick.api.kinds import MODEL_ACTIVATION
+from magicstick.api.kinds import KUBEAI_MODEL, MODEL_ACTIVATION
 from magicstick.api.labels import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, MODEL
 from magicstick.kube.cache import Caches
 from magicstick.kube.client import Client
@@ -33,7 +33,6 @@ from magicstick.model_catalog.settings import CatalogSettings
 from magicstick.model_catalog.values import section
 from magicstick.runtime.logs import Secret
 
-KUBEAI_MODEL: Final = Kind("kubeai.org", "v1", "Model", "models")
 SECRET: Final = Kind("", "v1", "Secret", "secrets")
 MODELS_KEY: Final = "models.json"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from magicstick.api import labels
-from magicstick.api.kinds import MODEL_ACTIVATION
+from magicstick.api.kinds import KUBEAI_MODEL, MODEL_ACTIVATION
 from magicstick.gpu.facts import NodeView, inventory_content
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CONFIG_MAP, NODE, POD, Kind, ObjectKey
@@ -16,7 +16,7 @@ from magicstick.kube.objects import Resource, View
 from magicstick.kube.store import Store
 from magicstick.models.freetoken_runtime import CONFIG_MAP as FREETOKEN_RUNTIME
 from magicstick.models.hardware import Hardware, NodeFacts
-from magicstick.models.kinds import DEPLOYMENT, KUBEAI_MODEL, SERVICE
+from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.objects import activation_label, is_ours
 from magicstick.models.observation import Runtime
 from magicstick.models.pods import MODEL_LABEL, PodView

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from magicstick.api.kinds import KUBEAI_MODEL
 from magicstick.kube.kinds import POD
 from magicstick.kube.objects import Resource
-from magicstick.models.kinds import KUBEAI_MODEL
 from magicstick.models.objects import Object, kubeai_model
 from magicstick.models.observation import CheckState, ModelObservation
 from magicstick.models.places import belongs

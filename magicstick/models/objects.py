@@ -3,9 +3,9 @@
 from typing import Any
 
 from magicstick.api import labels
+from magicstick.api.kinds import KUBEAI_MODEL
 from magicstick.api.names import label_value
 from magicstick.kube.objects import Resource
-from magicstick.models.kinds import KUBEAI_MODEL
 from magicstick.models.resolved import ResolvedKubeAi, ResolvedLocal
 
 Object = dict[str, Any]

@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from magicstick.api.kinds import KUBEAI_MODEL
 from magicstick.api.names import suffixed
 from magicstick.kube.kinds import Kind, ObjectKey
-from magicstick.models.kinds import DEPLOYMENT, KUBEAI_MODEL, SERVICE
+from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.observation import Runtime
 from magicstick.models.resolved import Refusal, Resolved, ResolvedFreeToken, ResolvedKubeAi
 

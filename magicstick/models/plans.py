@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Final
 
 from magicstick.api import labels
+from magicstick.api.kinds import KUBEAI_MODEL
 from magicstick.kube.objects import Resource
 from magicstick.models import kv_cache
-from magicstick.models.kinds import DEPLOYMENT, KUBEAI_MODEL, SERVICE
+from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.observation import ModelObservation, Runtime
 from magicstick.models.pods import pods_of
 from magicstick.models.resolved import Resolved, ResolvedFreeToken, ResolvedKubeAi

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
+from magicstick.api.kinds import KUBEAI_MODEL
 from magicstick.kube.objects import ObjectMeta, OwnerReference, Resource
-from magicstick.models.kinds import KUBEAI_MODEL
 from magicstick.runtime.conditions import cut
 
 SELECTOR: Final = "app=model"

@@ -16,14 +16,13 @@ from typing import Any, Final
 
 import structlog
 
-from magicstick.api.kinds import GROUP, HELM_RELEASE, MODEL_ACTIVATION
+from magicstick.api.kinds import GROUP, HELM_RELEASE, KUBEAI_MODEL, MODEL_ACTIVATION
 from magicstick.kube.errors import ApiError
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CONFIG_MAP, NODE, Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
 from magicstick.models.claims import Claims
 from magicstick.models.facts import ModelFacts, node_changed
-from magicstick.models.kinds import KUBEAI_MODEL
 from magicstick.models.kubeai_release import STORE_KEY, Profiles
 from magicstick.models.ports import Catalogs, ModelSettings, WakeUp
 from magicstick.models.profiles import content_hash

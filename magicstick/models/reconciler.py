@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from magicstick.api import labels
-from magicstick.api.kinds import KUSTOMIZATION, MODEL_ACTIVATION, MODULE_ACTIVATION
+from magicstick.api.kinds import KUBEAI_MODEL, KUSTOMIZATION, MODEL_ACTIVATION, MODULE_ACTIVATION
 from magicstick.api.model_activation import ModelActivationSpec
 from magicstick.api.model_activation_status import ModelActivationStatus
 from magicstick.api.parse import parse, read_status
@@ -22,7 +22,7 @@ from magicstick.models.decide import decide, decide_failure
 from magicstick.models.facts import ModelFacts, node_changed
 from magicstick.models.freetoken_runtime import CONFIG_MAP as FREETOKEN_RUNTIME
 from magicstick.models.hardware import Hardware
-from magicstick.models.kinds import DEPLOYMENT, KUBEAI_MODEL, SERVICE
+from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.observation import EngineCheck, ModelObservation, RequiredModule, namespace_of
 from magicstick.models.pods import SELECTOR, PodView
 from magicstick.models.ports import CacheGate, Catalogs, ModelSettings, Seams, WakeUp

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from magicstick.api import labels
+from magicstick.api.kinds import KUBEAI_MODEL
 from magicstick.api.model_activation import ModelActivationSpec
 from magicstick.api.model_activation_status import ModelActivationStatus
 from magicstick.api.parse import parse, read_status
@@ -15,7 +16,7 @@ from magicstick.catalogs.compute_targets import CpuPolicy
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
 from magicstick.models.freetoken_runtime import CONFIG_MAP as FREETOKEN_RUNTIME
-from magicstick.models.kinds import DEPLOYMENT, KUBEAI_MODEL, SERVICE
+from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.observation import ModelObservation, RequiredModule, Runtime
 from magicstick.models.places import freetoken_name
 from magicstick.models.pods import PodView

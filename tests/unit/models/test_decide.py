@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from magicstick.api import labels
-from magicstick.api.kinds import MODULE_ACTIVATION
+from magicstick.api.kinds import KUBEAI_MODEL, MODULE_ACTIVATION
 from magicstick.kube.errors import (
     ApiError,
     Forbidden,
@@ -16,7 +16,6 @@ from magicstick.kube.errors import (
     Unavailable,
 )
 from magicstick.models.decide import decide_failure
-from magicstick.models.kinds import KUBEAI_MODEL
 from magicstick.models.observation import Sharing
 from magicstick.models.resolved import ProfileWait, Reason, Refusal, WaitReason
 from magicstick.modules.facts import Gap, not_ready, unknown

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from magicstick.api import labels
-from magicstick.api.kinds import KUSTOMIZATION, MODEL_ACTIVATION, MODULE_ACTIVATION
+from magicstick.api.kinds import KUBEAI_MODEL, KUSTOMIZATION, MODEL_ACTIVATION, MODULE_ACTIVATION
 from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.gpu.nodes import NodeView
 from magicstick.kube.informer import InformerState
@@ -17,7 +17,7 @@ from magicstick.kube.store import MODIFIED, Store
 from magicstick.models.catalog_facts import NAME as MODEL_CATALOG
 from magicstick.models.catalog_facts import CatalogView
 from magicstick.models.facts import ModelFacts, node_changed
-from magicstick.models.kinds import DEPLOYMENT, KUBEAI_MODEL, SERVICE
+from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.objects import activation_label
 from magicstick.models.wakes import ModelWakes
 from magicstick.modules.facts import ModuleFacts

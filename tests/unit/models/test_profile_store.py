@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from magicstick.api.kinds import HELM_RELEASE, MODEL_ACTIVATION
+from magicstick.api.kinds import HELM_RELEASE, KUBEAI_MODEL, MODEL_ACTIVATION
 from magicstick.catalogs.compute_targets import ComputeTargetCatalog
 from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.catalogs.presets import PresetCatalog
@@ -19,7 +19,6 @@ from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CONFIG_MAP, NODE, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.models.facts import ModelFacts
-from magicstick.models.kinds import KUBEAI_MODEL
 from magicstick.models.kubeai_release import PROFILES, STORE_KEY
 from magicstick.models.profile_store import (
     REQUESTED_AT,
