@@ -6,9 +6,10 @@ by how much). Nothing raised on the way reaches the caller: it is a no, and its 
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, ParamSpec, Protocol, Self, TypeVar
 
 from magicstick.access_guard.asked import Asked
 from magicstick.access_guard.decide import (
@@ -26,17 +27,19 @@ from magicstick.access_guard.decide import (
     authorize,
 )
 from magicstick.access_guard.policy import Instance
-from magicstick.access_guard.principals import digest_of
 from magicstick.access_guard.provider import IdentityUnavailableError
 from magicstick.access_guard.sharing import SingleFlight
 from magicstick.access_guard.troubles import Troubles, report_fault
 from magicstick.kube.errors import ApiError
 from magicstick.runtime.logs import Secret
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 DEADLINE_S: Final = 5.0
 """Well before the gateway itself gives up."""
 AT_A_TIME: Final = 256
-"""So many questions are worked on at once; others wait, as long as their time lasts."""
+"""So many facts are asked for at once; others wait, as long as their time lasts."""
 
 CLUSTER, IDENTITY = "the API server", "the identity provider"
 
@@ -62,16 +65,18 @@ class Sources(Protocol):
 
 
 class Guard:
-    """See the module. Use as a context, which ends the work that is under way."""
+    """See the module. Use as a context, which ends the work that is under way.
 
-    def __init__(
-        self,
-        sources: Sources,
-        *,
-        deadline_s: float = DEADLINE_S,
-    ) -> None:
+    Questions that need the same fact at the same time share it, whoever asks: however many come, of one
+    instance there is one read at a time, and one person is looked up once at a time.
+    """
+
+    def __init__(self, sources: Sources, *, deadline_s: float = DEADLINE_S) -> None:
         self._sources, self._deadline_s = sources, deadline_s
-        self._flights: SingleFlight[tuple[str, str, bytes], Verdict] = SingleFlight()
+        self._instances: SingleFlight[str, Instance | Absent] = SingleFlight()
+        self._owners: SingleFlight[Secret, Principal | Absent] = SingleFlight()
+        self._people: SingleFlight[str, Person | Absent] = SingleFlight()
+        self._groups: SingleFlight[GroupsOf, frozenset[str]] = SingleFlight()
         self._places = asyncio.Semaphore(AT_A_TIME)
         self._troubles = Troubles()
 
@@ -81,21 +86,13 @@ class Guard:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._flights.close()
+        for flights in (self._instances, self._owners, self._people, self._groups):
+            await flights.close()
 
     async def check(self, asked: Asked) -> Verdict:
-        """The answer to one question."""
-        key = asked.name, asked.uid, digest_of(asked.token)
+        """The answer to one question, whatever happens."""
         try:
             async with asyncio.timeout(self._deadline_s):
-                return await self._flights.share(key, lambda: self._answer(asked))
-        except TimeoutError:
-            return Verdict(Reason.ERROR)
-
-    async def _answer(self, asked: Asked) -> Verdict:
-        """The verdict, whatever happens; whoever asks at the same time hears the same."""
-        try:
-            async with asyncio.timeout(self._deadline_s), self._places:
                 return await self._decide(asked)
         except TimeoutError:
             return Verdict(Reason.ERROR)
@@ -117,16 +114,30 @@ class Guard:
 
     async def _learn(self, need: Need, known: Known) -> Known:
         """What is known, and what was needed as well."""
+        ask, sources = self._bounded, self._sources
         match need:
             case InstanceNamed(name):
-                instance = await self._sources.instance(name)
+                instance = await self._instances.share(name, ask(sources.instance, name))
                 self._troubles.ended(CLUSTER)
                 return replace(known, instance=instance)
             case OwnerOf(token):
-                return replace(known, principal=await self._sources.principal(token))
+                principal = await self._owners.share(token, ask(sources.principal, token))
+                return replace(known, principal=principal)
             case PersonWith(subject):
-                person = await self._sources.person(subject)
+                person = await self._people.share(subject, ask(sources.person, subject))
                 self._troubles.ended(IDENTITY)
                 return replace(known, person=person)
             case GroupsOf(subject, wanted):
-                return replace(known, groups=await self._sources.groups(subject, wanted))
+                groups = await self._groups.share(need, ask(sources.groups, subject, wanted))
+                return replace(known, groups=groups)
+
+    def _bounded(
+        self, ask: Callable[P, Awaitable[T]], *what: P.args, **also: P.kwargs
+    ) -> Callable[[], Awaitable[T]]:
+        """The same in bounded time, since others wait for the answer as well, and one of so many."""
+
+        async def asking() -> T:
+            async with asyncio.timeout(self._deadline_s), self._places:
+                return await ask(*what, **also)
+
+        return asking

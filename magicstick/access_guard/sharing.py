@@ -2,38 +2,47 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from magicstick.runtime.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
+PATIENCE_S: Final = 0.5
+"""Work that takes longer is not waited for by the next: it may be one request that was lost."""
+
 
 class SingleFlight(Generic[K, T]):
     """Calls for one key at the same time share one piece of work.
 
     Guarantees: the work whose result a call gets began after the call was made, so that what is shared is
-    never older than the question. A call that finds work already under way therefore waits for its end and
-    shares the next piece with all others that wait. A caller who leaves ends nobody else's work.
+    never older than the question. A call that finds work already under way therefore waits for its end, or
+    until it has taken too long, and shares the next piece with all others that wait. A caller who leaves
+    ends nobody else's work.
 
     Assumes that work ends by itself, in bounded time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+        self._patience_s = patience_s
         self._waiting: dict[K, asyncio.Task[T]] = {}
         self._working: dict[K, asyncio.Task[T]] = {}
+        self._all: set[asyncio.Task[T]] = set()
 
     async def share(self, key: K, work: Callable[[], Awaitable[T]]) -> T:
         """What `work` returns or raises, done by this call or another one for the same key."""
         task = self._waiting.get(key)
         if task is None:
-            task = self._waiting[key] = asyncio.create_task(self._after(key, self._working.get(key), work))
+            task = asyncio.create_task(self._after(key, self._working.get(key), work))
+            self._waiting[key] = task
+            self._all.add(task)
+            task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
     async def close(self) -> None:
         """Cancel all work, and wait until it has ended."""
-        tasks = [*self._waiting.values(), *self._working.values()]
+        tasks = tuple(self._all)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -41,14 +50,20 @@ class SingleFlight(Generic[K, T]):
     async def _after(self, key: K, before: asyncio.Task[T] | None, work: Callable[[], Awaitable[T]]) -> T:
         try:
             if before is not None:
-                await asyncio.wait((before,))
+                await asyncio.wait((before,), timeout=self._patience_s)
         finally:
             mine = self._waiting.pop(key)
         self._working[key] = mine
         try:
             return await work()
         finally:
-            del self._working[key]
+            if self._working.get(key) is mine:
+                del self._working[key]
+
+    def _ended(self, task: asyncio.Task[T]) -> None:
+        self._all.discard(task)
+        if not task.cancelled():
+            task.exception()  # told to those who wait; where nobody does any more, nobody misses it
 
 
 class Remembered(Generic[K, T]):

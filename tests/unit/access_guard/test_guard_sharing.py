@@ -50,6 +50,22 @@ async def test_calls_that_come_while_work_is_under_way_share_the_next_piece() ->
     assert await asyncio.gather(*later) == [2] * 50
 
 
+async def test_work_that_takes_too_long_is_not_waited_for() -> None:
+    flights: SingleFlight[str, int] = SingleFlight(patience_s=0.0)
+    work = Work()
+    first = asyncio.create_task(flights.share("a", work))
+    await settle()
+    second = asyncio.create_task(flights.share("a", work))
+    await settle()
+    work.gates[1].set()
+    assert await second == 2
+    third = asyncio.create_task(flights.share("a", work))
+    await settle()
+    work.gates[0].set()
+    work.gates[2].set()
+    assert (await first, await third) == (1, 3)
+
+
 async def test_different_keys_share_nothing() -> None:
     flights: SingleFlight[str, int] = SingleFlight()
     work = Work()
