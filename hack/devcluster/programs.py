@@ -160,6 +160,8 @@ PROGRAMS: tuple[Program, ...] = (
         145,
         1700,
     ),
+    # Renders the instance charts of a test; no cluster needs it.
+    Program("helm", "helm", "helm.sh/helm/v4", "helm.sh/helm/v4/cmd/helm", 50, 900),
     # Last in the table but quick: a test of the control plane may want the kinds without their controller.
     Program(
         "flux-crds",
