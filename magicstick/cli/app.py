@@ -16,6 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from magicstick import __version__
+from magicstick.cli import streams
 from magicstick.cli.errors import FAILED, INTERRUPTED, MISUSED, CommandError
 from magicstick.cli.get.command import EPILOG as GET_EPILOG
 from magicstick.cli.get.command import get
@@ -87,6 +88,7 @@ def application(spoken: Collection[str]) -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit, with the codes of `cli.errors`."""
+    streams.prepare()
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     completing = " ".join(os.environ.get(name, "") for name in COMPLETION_WORDS).split()
     sys.exit(_run_command(application((*words, *completing)), words))
@@ -103,9 +105,13 @@ def _run_command(app: typer.Typer, words: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has enough of it; Python must not try to flush the rest at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        streams.give_up()  # whoever read our output has enough of it
         return FAILED
+    except OSError as error:
+        if error.errno not in streams.UNWRITABLE:
+            raise
+        streams.give_up()
+        return _fail(f"cannot write to standard output: {error.strerror}", FAILED)
     return code if isinstance(code, int) else 0
 
 

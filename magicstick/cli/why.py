@@ -10,6 +10,7 @@ import typer
 from magicstick.api.kinds import HOME_NAMESPACE
 from magicstick.cli.cluster import TIMEOUT_S, Access, Context, Kubeconfig, Timeout, ask, quick_imports
 from magicstick.cli.errors import MISUSED, CommandError
+from magicstick.cli.streams import speaks_unicode
 
 if TYPE_CHECKING:
     from magicstick.kube.client import Client
@@ -78,7 +79,7 @@ def why(
     if output is Output.JSON:
         from magicstick.why.text import data  # noqa: PLC0415 - imported with the explanation already
 
-        typer.echo(json.dumps(data(told), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(data(told), indent=2, ensure_ascii=not speaks_unicode()))
     else:
         from magicstick.why.text import lines  # noqa: PLC0415 - imported with the explanation already
 

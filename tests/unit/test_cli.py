@@ -226,6 +226,13 @@ def test_a_setting_from_the_environment_that_is_wrong_ends_run_with_code_2() -> 
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["run", "model-catalog", "access-guard"])
+def test_outside_of_a_pod_a_process_uses_the_kubeconfig_of_the_home(tmp_path: Path, command: str) -> None:
+    done = process("-m", "magicstick", command, HOME=str(tmp_path), LITELLM_MASTER_KEY="CHANGEME")
+    assert done.returncode == 1
+    assert f"no kubeconfig at {tmp_path / '.kube' / 'config'}" in done.stderr
+
+
 def test_a_kubeconfig_that_is_missing_is_told_after_the_start_without_a_traceback(tmp_path: Path) -> None:
     done = process("-m", "magicstick", "run", KUBECONFIG=str(tmp_path / "none"))
     started, told = done.stderr.splitlines()
@@ -283,3 +290,20 @@ def test_the_page_of_the_settings_can_be_written_and_checked(tmp_path: Path) -> 
     assert run("settings", "--output", str(page)) == 0
     assert run("settings", "--output", str(page), "--check") == 0
     assert "REQUEUE_SECONDS" in page.read_text()
+
+
+@pytest.mark.parametrize("command", [["version"], ["crds"], ["settings"]])
+def test_a_full_disk_is_told_in_one_line(command: list[str]) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device that takes nothing
+        done = subprocess.run(
+            [sys.executable, "-m", "magicstick", *command],
+            check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            env=environment(),
+            cwd=REPOSITORY,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "magicstick: cannot write to standard output: No space left on device\n"

@@ -10,6 +10,7 @@ import msgspec
 
 from magicstick.cli.get.items import Whole
 from magicstick.cli.get.options import Output
+from magicstick.cli.streams import speaks_unicode
 
 DEEPEST_CALLS: Final = 10_000
 
@@ -34,14 +35,16 @@ def listing(objects: Sequence[Whole]) -> Document:
 
 def written(content: Document, output: Output, *, one_line: bool = False) -> str:
     """JSON (indented, or on one line) or YAML (in a stream of several: a document that begins with `---`)."""
+    unicode = speaks_unicode()
     with _deep_calls():
         if output is Output.JSON:
-            return json.dumps(content, indent=None if one_line else 4, sort_keys=True, ensure_ascii=False)
+            indent = None if one_line else 4
+            return json.dumps(content, indent=indent, sort_keys=True, ensure_ascii=not unicode)
         import yaml  # noqa: PLC0415 - nobody else needs it
 
         quickest = yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper
         text: str = yaml.dump(
-            content, Dumper=quickest, sort_keys=True, allow_unicode=True, default_flow_style=False
+            content, Dumper=quickest, sort_keys=True, allow_unicode=unicode, default_flow_style=False
         )
     return ("---\n" if one_line else "") + text.rstrip("\n")
 

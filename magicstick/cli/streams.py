@@ -1,0 +1,35 @@
+"""Standard output and error that take every text, and what becomes of a command that cannot write.
+
+A terminal may know fewer characters than a message has, the streams may be closed, a disk may be full:
+none of these is worth a traceback.
+"""
+
+import errno
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+UNWRITABLE: Final = frozenset({errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC})
+"""What a write into an open file fails with when the file takes no more."""
+
+
+def prepare() -> None:
+    """Have both streams write what their encoding lacks as an escape; a closed one takes all, silently."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the end
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def give_up() -> None:
+    """Let standard output go nowhere, so that Python does not try at exit to write the rest."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def speaks_unicode() -> bool:
+    """Whether standard output has every character; data is written in ASCII where it does not."""
+    return (sys.stdout.encoding or "").lower().replace("-", "").replace("_", "") == "utf8"
