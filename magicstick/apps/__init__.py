@@ -1,0 +1,1 @@
+"""Instances of applications: a HelmRelease each, and the guarded way to it."""
