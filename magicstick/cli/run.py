@@ -9,7 +9,7 @@ import typer
 
 from magicstick import __version__
 from magicstick.cli.errors import MISUSED, CommandError
-from magicstick.runtime.settings import Described, Settings, SettingsError, described
+from magicstick.runtime.settings import Described, Settings, SettingsError, described, in_cluster
 
 if TYPE_CHECKING:
     from magicstick.kube.config import ClusterConfig
@@ -148,7 +148,8 @@ def serve(settings: ProcessSettings, work: "Callable[[ClusterConfig], Awaitable[
         config = await ClusterConfig.load(
             settings.kubeconfig,
             settings.kube_context,
-            in_cluster_url=settings.kubernetes_service_url,
+            # It has a default: taken everywhere, it would hide the kubeconfig of whoever is not in a Pod.
+            in_cluster_url=settings.kubernetes_service_url if in_cluster() else None,
         )
         await work(config)
 
