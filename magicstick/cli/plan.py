@@ -30,7 +30,7 @@ magicstick plan -f models/ -f node.yaml --offline --assume-ready kubeai,litellm 
 
 magicstick plan -f manifests/catalogs --diff
 
-kubectl get msmod litellm -o yaml | magicstick plan -f - -o json
+kubectl -n ai-system get msmod litellm -o yaml | magicstick plan -f - -o json
 
 Exit codes: 0 nothing would change, 1 something would, 2 misused or invalid input, 3 the cluster could not
 be asked, 4 forbidden."""

@@ -50,7 +50,8 @@ def read(names: Sequence[str], stdin: Callable[[], str]) -> tuple[Document, ...]
         stdin: the text of standard input.
 
     Raises:
-        InputError: a file cannot be read, or holds something that is no object; all such problems are named.
+        InputError: a file cannot be read, or holds something that is no object, which are all named; or there
+            is no object at all, as where the command before a pipe failed.
     """
     found: list[Document] = []
     problems: list[str] = []
@@ -59,6 +60,9 @@ def read(names: Sequence[str], stdin: Callable[[], str]) -> tuple[Document, ...]
             found += _documents(name, text)
         except InputError as error:
             problems += error.problems
+    if not (found or problems):
+        places = ("standard input" if name == STDIN else name for name in dict.fromkeys(names))
+        problems.append(f"{', '.join(places)}: there is no object in it")
     if problems:
         raise InputError(problems)
     return tuple(found)

@@ -89,3 +89,16 @@ def test_names_that_json_does_not_know_are_named() -> None:
         "standard input: spec has a field 1: names must be text, in quotes",
         "standard input: spec.items[0] has a field True: names must be text, in quotes",
     )
+
+
+@pytest.mark.parametrize("text", ["", "---\n---\n", "# nothing", "kind: List\nitems: []"])
+def test_input_without_an_object_is_refused_since_it_would_look_like_a_plan_without_changes(
+    text: str,
+) -> None:
+    assert refused("-", stdin=text) == ("standard input: there is no object in it",)
+
+
+def test_an_empty_file_beside_others_is_let_pass(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("# later")
+    (tmp_path / "two.yaml").write_text(TWO)
+    assert len(read([str(tmp_path)], str)) == 2
