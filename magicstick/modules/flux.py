@@ -94,4 +94,4 @@ def _number(value: object, default: int = -1) -> int:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return value.strip() if isinstance(value, str) else ""

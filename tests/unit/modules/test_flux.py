@@ -43,6 +43,14 @@ def test_a_failure_counts_though_flux_leaves_the_observed_generation_behind() ->
     assert (said.state, said.reason, said.message) == (FluxState.FAILED, "BuildFailed", "no such path")
 
 
+def test_a_message_ends_where_its_words_do() -> None:
+    status = {
+        "observedGeneration": -1,
+        "conditions": [condition("False", "BuildFailed", "no such path\n\n", 1)],
+    }
+    assert verdict(kustomization("app-x", status=status)).message == "no such path"
+
+
 def test_a_failure_of_an_earlier_generation_does_not_count() -> None:
     status = {"observedGeneration": 1, "conditions": [condition("False", "BuildFailed", observed=1)]}
     assert state(generation=2, status=status) is FluxState.PENDING
