@@ -81,7 +81,7 @@ def _healthy(told: Answer) -> Iterator[Line]:
     yield Line(rest="Nothing is wrong with it.")
     yield from (Line("", "Note: ", clean(note)) for note in explanation.notes)
     for root in told.roots:
-        if root.cause.hint is not None:
+        if root.cause.hint is not None and not root.cause.passing:
             yield from _to_do(root.cause.hint)
 
 
