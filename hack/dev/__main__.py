@@ -114,7 +114,7 @@ class Interrupted(Exception):
 def main(arguments: list[str] | None = None) -> int:
     """The command. Returns the exit code."""
     options = parse(arguments)
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)  # lines are cut by nobody; a pipe has no width
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         with contextlib.ExitStack() as stack:

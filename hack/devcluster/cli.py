@@ -32,7 +32,7 @@ from hack.devcluster.layout import Layout
 from hack.devcluster.process import tail
 from hack.devcluster.programs import BY_NAME
 from hack.devcluster.rest import ApiError, Rest
-from hack.devcluster.state import State, is_owned
+from hack.devcluster.state import State, is_owned, running_already
 from hack.devcluster.waiting import wait_until
 
 START_TIMEOUT_S = 120.0
@@ -193,7 +193,7 @@ def logs(
 
 @app.command()
 def env(directory: DirectoryOption = DEFAULT_DIRECTORY) -> None:
-    """Print what a shell needs: KUBECONFIG, and kubectl on the PATH.
+    """Print what a shell needs: KUBECONFIG, and kubectl and magicstick on the PATH.
 
     Example: eval $(python -m hack.devcluster env)
     """
@@ -204,6 +204,8 @@ def env(directory: DirectoryOption = DEFAULT_DIRECTORY) -> None:
     kubectl = Builder().binary(BY_NAME["kubectl"])
     if kubectl.exists():
         print(f'export PATH={shlex.quote(str(kubectl.parent))}:"$PATH"')
+    # Last, so that the interpreter of this environment does not take the place of the user's.
+    print(f'export PATH="$PATH":{shlex.quote(str(Path(sys.executable).parent))}')
 
 
 def _start_here(components: Selection, directory: Path, source: Path, *, keep: bool) -> None:
@@ -233,7 +235,7 @@ def _watch_over(cluster: DevCluster) -> None:
 def _start_detached(components: Selection, directory: Path, source: Path, *, keep: bool) -> None:
     Builder().ensure(programs_of(SELECTIONS[components]))  # here, where its progress is seen
     if is_owned(directory):
-        raise DevClusterError(f"a cluster is running in {directory} already")
+        raise DevClusterError(running_already(directory))
     directory.parent.mkdir(parents=True, exist_ok=True)
     log = directory.with_name(f"{directory.name}.log")
     command = [sys.executable, "-m", "hack.devcluster", "start", f"--components={components}"]

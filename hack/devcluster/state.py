@@ -70,7 +70,7 @@ class Ownership:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._file.close()
-            raise DevClusterError(f"a cluster is running in {directory} already") from None
+            raise DevClusterError(running_already(directory)) from None
 
     def clear_leftovers(self) -> None:
         """Removes what a cluster that was not to be kept could not remove itself, since it was killed."""
@@ -100,6 +100,14 @@ class Ownership:
                 shutil.rmtree(path, ignore_errors=True)
             elif path != _lock(self._directory):
                 path.unlink()
+
+
+def running_already(directory: Path) -> str:
+    """What to tell somebody who wants to start a second cluster in a directory."""
+    return (
+        f"a cluster is running in {directory} already; end it with Ctrl-C where it was started, or with: "
+        f"python -m hack.devcluster stop --directory {directory}"
+    )
 
 
 def is_owned(directory: Path) -> bool:

@@ -115,7 +115,14 @@ class TestDetached:
             "kube-apiserver": True,
         }
         assert "kube-apiserver" in call("status", option)
-        assert f"export KUBECONFIG={facts['kubeconfig']}" in call("env", option)
+        environment = call("env", option)
+        assert f"export KUBECONFIG={facts['kubeconfig']}" in environment
+        found = subprocess.run(
+            ["sh", "-c", f"PATH=/usr/bin:/bin; {environment} command -v magicstick"],
+            check=True,
+            capture_output=True,
+        )
+        assert found.stdout
         assert "is running in" in call("start", option, "--components=control-plane", code=1)
         shown = subprocess.run(
             command("logs", "etcd", "-n1", option), cwd=ROOT, check=True, capture_output=True, text=True
