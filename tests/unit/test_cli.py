@@ -226,13 +226,6 @@ def test_a_setting_from_the_environment_that_is_wrong_ends_run_with_code_2() -> 
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["run", "model-catalog", "access-guard"])
-def test_outside_of_a_pod_a_process_uses_the_kubeconfig_of_the_home(tmp_path: Path, command: str) -> None:
-    done = process("-m", "magicstick", command, HOME=str(tmp_path), LITELLM_MASTER_KEY="CHANGEME")
-    assert done.returncode == 1
-    assert f"no kubeconfig at {tmp_path / '.kube' / 'config'}" in done.stderr
-
-
 def test_a_kubeconfig_that_is_missing_is_told_after_the_start_without_a_traceback(tmp_path: Path) -> None:
     done = process("-m", "magicstick", "run", KUBECONFIG=str(tmp_path / "none"))
     started, told = done.stderr.splitlines()
