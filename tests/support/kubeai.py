@@ -74,7 +74,14 @@ class KubeAiPlayer:
         """Once it is asked to: take the profiles of the store, and restart with them; what they are."""
         await self.mirror.until("the release is asked to take the store", self._asked)
         found = self.mirror.get(self._store, STORE_NAME) or {}
-        profiles: Mapping[str, Any] = json.loads(found["data"][STORE_KEY])["resourceProfiles"]
+        return await self._take(found)
+
+    async def take_now(self) -> Mapping[str, Any]:
+        """Take the profiles that the store holds at this moment, and restart with them; what they are."""
+        return await self._take(await self._client.get(f"{self._store}/{STORE_NAME}"))
+
+    async def _take(self, store: Object) -> Mapping[str, Any]:
+        profiles: Mapping[str, Any] = json.loads(store["data"][STORE_KEY])["resourceProfiles"]
         await self._roll_out(profiles)
         return profiles
 
