@@ -18,6 +18,11 @@
     gateway.plan.plan(access, live, site) -> AccessPlan
         The next steps to the way in as it is wanted, and whether the guard is accepted. What is there
         and not wanted is removed by the same steps, grants in other namespaces included.
+        A route that is open while its policy is not accepted as wanted is closed by the first step, so
+        that no later failure leaves it open.
+    gateway.plan.hold(live) -> tuple[Step, ...]
+        For an instance whose application cannot be told now: what stands stays as it is, while each of
+        its policies is accepted and unedited by its own digest. Otherwise like `close`.
     gateway.plan.close(live) -> tuple[Step, ...]
         Routes without backends, for an instance whose access cannot be understood; policies stay.
     gateway.plan.remove(live) -> tuple[Step, ...]
