@@ -95,6 +95,8 @@ class Query:
             raise CommandError("--all-namespaces and names exclude each other: use --namespace", MISUSED)
         if named and self.selector:
             raise CommandError("--selector and names exclude each other", MISUSED)
+        if not self.selector.isprintable():
+            raise CommandError(f"--selector {self.selector!r}: only characters that can be printed", MISUSED)
         if self.events and not (self.watch and self.output in {Output.JSON, Output.YAML}):
             raise CommandError("--output-watch-events needs --watch and -o json or yaml", MISUSED)
         data = self.output in {Output.JSON, Output.YAML}

@@ -389,6 +389,7 @@ async def test_a_context_that_is_not_there_is_told_with_those_that_are(cli: Cli)
         (("pods",), "there is no kind 'pods'"),
         (("msmod", "a", "-A"), "--all-namespaces and names exclude each other"),
         (("msmod", "a", "-l", "a=b"), "--selector and names exclude each other"),
+        (("msmod", "-l", "\udcff=1"), "--selector '\\udcff=1': only characters that can be printed"),
         (("hw", "-o", "json"), "'magicstick get appliance -o json' has it under status.hardwareOperators"),
         (("--output-watch-events",), "--output-watch-events needs --watch and -o json or yaml"),
         (("-n", "a/b"), "--namespace 'a/b': lower-case letters, digits and '-', at most 63 characters"),
