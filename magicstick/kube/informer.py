@@ -95,6 +95,8 @@ class Tuning:
     """How long a synced kind may be unreachable before it is FAILING."""
     first_grace_s: float = 10.0
     """The same for a kind that was never synced: there is no content to go on with."""
+    longest_pause_s: float = 30.0
+    """The longest time between two attempts that fail, to which as much again may be added by chance."""
     heal_after_s: float = 2.0
     """A watch that is resumed after a failure and a successful read, and lives for so long, has healed."""
 
@@ -172,8 +174,8 @@ class Informer(Generic[V]):
         self._tuning = tuning
         self._clock = clock or SystemClock()
         self._chance = chance or random.Random()  # noqa: S311 # spreads requests, guards no secret
-        self._backoff = Backoff(self._clock, self._chance)
-        self._recheck = Backoff(self._clock, self._chance)
+        self._backoff = Backoff(self._clock, self._chance, cap_s=tuning.longest_pause_s)
+        self._recheck = Backoff(self._clock, self._chance, cap_s=tuning.longest_pause_s)
         self._state = InformerState.SYNCING
         self._reason = ""
         self._must_list = True

@@ -42,16 +42,17 @@ async def test_a_server_that_asks_for_patience_gets_it_and_the_version_is_kept(
     assert watched.informer.counters.lists == 1
 
 
+@pytest.mark.parametrize("longest_s", [30.0, 2.0])
 async def test_an_outage_is_met_with_growing_pauses_up_to_a_bound(
-    server: ScriptedServer, watching: Start
+    server: ScriptedServer, watching: Start, longest_s: float
 ) -> None:
-    watched = watching()
+    watched = watching(Tuning(longest_pause_s=longest_s))
     stream = await synced(server, watched, widget_body("a", 5), version=7)
     server.answer("WATCH", PATH, status(503, "ServiceUnavailable", "down"))
     stream.reset()
     await eventually(lambda: len(watched.clock.waits) >= 9)
     for n, wait in enumerate(watched.clock.waits[:9]):
-        base = min(0.8 * 2**n, 30.0)
+        base = min(0.8 * 2**n, longest_s)
         assert base <= wait <= 2 * base
 
 

@@ -18,8 +18,8 @@ from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.scope import Scope
 from magicstick.kube.store import ADDED, DELETED, MODIFIED
 
-TUNING: Final = Tuning(grace_s=5.0)
-"""A person who looks on wants to know of an outage sooner than the operator's decisions do."""
+TUNING: Final = Tuning(grace_s=5.0, longest_pause_s=2.0)
+"""A person who looks on wants to know of an outage, and of its end, sooner than decisions do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Follower:
         self._tell = tell
         self._note = note
         self._known = {obj.metadata.key: obj for obj in seen}
-        self._quiet = True
+        self._trouble = ""
         scope = Scope(kind, query.namespace, label_selector=query.selector)
         self._informer = Informer(client, scope, Whole, on_state=self._on_state, tuning=TUNING)
         self._informer.store.subscribe(self._on_change)
@@ -90,15 +90,19 @@ class Follower:
         if informer.state is InformerState.SYNCED:
             for obj in self._vanished():
                 self._gone(obj)
-            if not self._quiet:
+            if self._trouble:
                 self._note(f"{kind} can be read again")
-            self._quiet = True
+            self._trouble = ""
         elif informer.state is InformerState.FAILING:
-            self._quiet = False
-            self._note(f"{kind} cannot be read now, trying again: {reason}")
+            self._hold_up(f"{kind} cannot be read now, trying again: {reason}")
         elif informer.state is InformerState.ABSENT:
-            self._quiet = False
-            self._note(f"the cluster does not know {kind}, waiting for it")
+            self._hold_up(f"the cluster does not know {kind}, waiting for it")
+
+    def _hold_up(self, trouble: str) -> None:
+        """Tell of a trouble once, however often it is met."""
+        if trouble != self._trouble:
+            self._note(trouble)
+        self._trouble = trouble
 
     def _vanished(self) -> list[Whole]:
         """What was there at the first look and is not in the informer's first list."""

@@ -14,11 +14,13 @@ from structlog.testing import capture_logs
 from magicstick.api.kinds import APPLIANCE, MODULE_ACTIVATION
 from magicstick.cli.cluster import Access
 from magicstick.cli.errors import FORBIDDEN, CommandError
+from magicstick.cli.get import watching as following
 from magicstick.cli.get.command import look
 from magicstick.cli.get.options import Output, Query
 from magicstick.cli.words import wanted
 from magicstick.kube.client import Client
 from magicstick.kube.config import ClusterConfig
+from magicstick.kube.informer import Tuning
 from tests.support.apiserver import ScriptedServer, Stream, listing, status
 from tests.support.own_kinds import Object, a_module, an_appliance, path_of, serve
 from tests.support.waiting import eventually
@@ -260,6 +262,17 @@ async def test_a_kind_that_goes_is_told_and_waited_for(
         server.answer("WATCH", MODULES, status(404))
         await watch.noted("magicstick: the cluster does not know moduleactivations.appliance.magicstick.dev")
         assert not watch.task.done()
+
+
+async def test_a_kind_that_stays_away_is_told_of_once(
+    server: ScriptedServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "TUNING", Tuning(recheck_absent_s=0.05))
+    async with watching(server, capsys, "msmod") as watch:
+        server.answer("WATCH", MODULES, status(404))
+        await server.arrived("WATCH", MODULES, count=4)
+        watch.read()
+        assert watch.err.count("does not know") == 1
 
 
 async def test_a_right_that_is_missing_ends_the_watch_at_once(
