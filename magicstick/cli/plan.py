@@ -9,6 +9,7 @@ import typer
 
 from magicstick.cli.cluster import TIMEOUT_S, Access, Context, Kubeconfig, Timeout, ask, quick_imports
 from magicstick.cli.errors import FAILED, FORBIDDEN, MISUSED, UNREACHABLE, CommandError
+from magicstick.cli.streams import terminal
 
 if TYPE_CHECKING:
     from magicstick.kube.client import Client
@@ -214,9 +215,8 @@ def _lines(lines: Iterable["Line"]) -> None:
         for line in lines:
             typer.echo(str(line))
         return
-    from rich.console import Console  # noqa: PLC0415 - on a terminal alone
-    from rich.text import Text  # noqa: PLC0415 - see above
+    from rich.text import Text  # noqa: PLC0415 - on a terminal alone
 
-    console = Console(highlight=False)
+    console = terminal()
     for line in lines:
         console.print(Text(str(line), style=STYLES.get(line.sign, "")), soft_wrap=True)

@@ -7,9 +7,13 @@ none of these is worth a traceback.
 import errno
 import io
 import os
+import shutil
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 UNWRITABLE: Final = frozenset({errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC})
 """What a write into an open file fails with when the file takes no more."""
@@ -33,3 +37,10 @@ def give_up() -> None:
 def speaks_unicode() -> bool:
     """Whether standard output has every character; data is written in ASCII where it does not."""
     return (sys.stdout.encoding or "").lower().replace("-", "").replace("_", "") == "utf8"
+
+
+def terminal() -> "Console":
+    """Standard output as a terminal. Where COLUMNS is 0, rich by itself would write nothing at all."""
+    from rich.console import Console  # noqa: PLC0415 - takes long to import, and a pipe needs none of it
+
+    return Console(highlight=False, width=shutil.get_terminal_size().columns)

@@ -10,7 +10,7 @@ import typer
 from magicstick.api.kinds import HOME_NAMESPACE
 from magicstick.cli.cluster import TIMEOUT_S, Access, Context, Kubeconfig, Timeout, ask, quick_imports
 from magicstick.cli.errors import MISUSED, CommandError
-from magicstick.cli.streams import speaks_unicode
+from magicstick.cli.streams import speaks_unicode, terminal
 
 if TYPE_CHECKING:
     from magicstick.kube.client import Client
@@ -132,10 +132,9 @@ def _write(lines: Iterable["Line"]) -> None:
         for line in lines:
             typer.echo(str(line))
         return
-    from rich.console import Console  # noqa: PLC0415 - on a terminal alone
-    from rich.text import Text  # noqa: PLC0415 - see above
+    from rich.text import Text  # noqa: PLC0415 - on a terminal alone
 
-    console = Console(highlight=False)
+    console = terminal()
     for line in lines:
         styled = Text.assemble((line.guide, "dim"), (line.strong, "bold"), line.rest)
         console.print(styled, soft_wrap=True)

@@ -1,6 +1,5 @@
 """Tables on a terminal (coloured, cut to its width) or in a pipe (plain, whole)."""
 
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from magicstick.cli.get.options import Output, Query, SortBy
 from magicstick.cli.get.phases import STYLES, attention
 from magicstick.cli.get.summary import Span, summary
 from magicstick.cli.get.table import PHASE, Layout, Style, cells, columns, header
+from magicstick.cli.streams import terminal
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
@@ -125,12 +125,11 @@ def standard_output() -> tuple[Write, int | None]:
     """How to write a line to standard output, and how wide it may be; None where that does not matter."""
     if not sys.stdout.isatty():
         return lambda spans: typer.echo("".join(text for text, _ in spans)), None
-    from rich.console import Console  # noqa: PLC0415 - takes long to import, and a pipe needs none of it
-    from rich.text import Text  # noqa: PLC0415 - see above
+    from rich.text import Text  # noqa: PLC0415 - takes long to import, and a pipe needs none of it
 
-    console = Console(highlight=False)
+    console = terminal()
 
     def write(spans: Sequence[Span]) -> None:
         console.print(Text.assemble(*spans), soft_wrap=True)
 
-    return write, shutil.get_terminal_size().columns
+    return write, console.width

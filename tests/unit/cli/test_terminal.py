@@ -99,3 +99,10 @@ async def test_colours_can_be_switched_off(
     monkeypatch.setenv(name, value)
     text = await written(kubeconfig, monkeypatch, "msmod")
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", text)
+
+
+async def test_a_terminal_that_is_said_to_have_no_columns_is_written_to(
+    terminal: None, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    assert "WaitingForModules" in await written(kubeconfig, monkeypatch, "msmod")

@@ -35,3 +35,12 @@ def test_a_terminal_with_colours_gets_subjects_that_stand_out(
     monkeypatch.setenv("TERM", "xterm-256color")
     _write(LINES)
     assert "\x1b[1mKustomization/app-alpha\x1b[0m" in capsys.readouterr().out
+
+
+def test_a_terminal_that_is_said_to_have_no_columns_is_written_to(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "0")
+    _write(LINES)
+    assert "app-alpha" in capsys.readouterr().out
