@@ -26,7 +26,7 @@ appliance.magicstick.dev/appinstance: {{ .Values.instance.name | quote }}
 
 {{- /*
 The metadata of an object. Takes "root"; for another name than the instance's either "name", or "suffix" and
-at need "base"; "component"; "cluster" for an object without a namespace.
+at need "base"; "component"; "annotations"; "cluster" for an object without a namespace.
 */ -}}
 {{- define "instance.metadata" -}}
 {{- $name := .name | default .root.Values.instance.name -}}
@@ -45,9 +45,13 @@ labels:
   {{- with .component }}
   app.kubernetes.io/component: {{ . }}
   {{- end }}
+{{- $annotations := .annotations | default dict }}
 {{- if ne $name $whole }}
+{{- $annotations = merge (dict "appliance.magicstick.dev/full-name" $whole) $annotations }}
+{{- end }}
+{{- with $annotations }}
 annotations:
-  appliance.magicstick.dev/full-name: {{ $whole | quote }}
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
