@@ -19,6 +19,7 @@ from magicstick.access_guard.policy import (
     policy_of,
 )
 from magicstick.api.app_instance import Access
+from magicstick.kube.wire import decode, decoder_of
 
 SELECTED: dict[str, Any] = {"mode": "selected", "users": ["alice"], "groups": ["team"]}
 
@@ -167,6 +168,12 @@ def test_null_as_access_is_not_absence() -> None:
     assert view("{}").instance.policy is Plain.OPEN
     assert view('{"access": null}').instance.policy is Plain.BROKEN
     assert view('{"access": {"sharing": null}}').instance.policy is Plain.BROKEN
+
+
+def test_access_that_is_nested_without_end_admits_nobody() -> None:
+    deep = '{"access": {"sharing": ' + "[" * 20000 + "]" * 20000 + "}}"
+    body = f'{{"metadata": {{"uid": "u"}}, "spec": {deep}}}'.encode()
+    assert decode(decoder_of(InstanceView), body).instance.policy is Plain.BROKEN
 
 
 def test_an_instance_that_is_being_deleted_says_so() -> None:
