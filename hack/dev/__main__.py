@@ -43,6 +43,12 @@ def _count(text: str) -> int:
     return count
 
 
+def _vendor(text: str) -> Gpu:
+    if text not in {each.value for each in Gpu}:
+        raise argparse.ArgumentTypeError(f"must be one of {', '.join(Gpu)}, and is {text!r}")
+    return Gpu(text)
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
@@ -65,8 +71,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--gpu",
-        type=Gpu,
-        choices=list(Gpu),
+        type=_vendor,
         default=Gpu.NONE,
         metavar="VENDOR",
         help=f"play nodes with GPUs: {', '.join(Gpu)} (default: %(default)s)",

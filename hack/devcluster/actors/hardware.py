@@ -65,11 +65,15 @@ PLATFORM_LABELS: Final = {
 """What Node Feature Discovery says of the platform of every node."""
 
 
+MOST_CARDS: Final = 64
+"""Of one kind in one node; no kubelet would offer a number below one."""
+
+
 def cards_of(node: Object) -> dict[str, int]:
     """How many of which card (key of CARDS) are in a node.
 
     Raises:
-        ValueError: the marker names a card that does not exist, or no number.
+        ValueError: the marker names a card that does not exist, or no number of cards that a node can have.
     """
     found: dict[str, int] = {}
     for entry in filter(None, direction(node, "hardware").split(",")):
@@ -77,6 +81,8 @@ def cards_of(node: Object) -> dict[str, int]:
         if name not in CARDS:
             raise ValueError(f"no card {name!r}; there are: {', '.join(CARDS)}")
         found[name] = int(count or 1)
+        if not 1 <= found[name] <= MOST_CARDS:
+            raise ValueError(f"{entry.strip()}: a node has 1 to {MOST_CARDS} of a card")
     return found
 
 
