@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 import yaml
 
+from magicstick.api.yaml_errors import YAML_ERRORS
 from magicstick.kube.objects import Resource
 from magicstick.models.resolved import Profile
 from magicstick.modules.flux import FluxState, verdict
@@ -139,7 +140,7 @@ def configured(config: Resource | None) -> Profiles | None:
         return None
     try:
         document = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader, the fast one where it is built
-    except (yaml.YAMLError, RecursionError):
+    except YAML_ERRORS:
         return None
     return profiles_in(document) if isinstance(document, Mapping) else None
 

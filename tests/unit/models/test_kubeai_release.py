@@ -123,6 +123,9 @@ FAILED = {
         ((release(), deployment(), None), "does not exist, or holds no configuration"),
         ((release(), deployment(), config("- a")), "does not exist, or holds no configuration"),
         ((release(), deployment(), config("a: [")), "does not exist, or holds no configuration"),
+        ((release(), deployment(), config("a: 2024-99-99")), "does not exist, or holds no configuration"),
+        ((release(), deployment(), config("a: !!int x")), "does not exist, or holds no configuration"),
+        ((release(), deployment(), config("a: !!bool x")), "does not exist, or holds no configuration"),
     ],
 )
 def test_until_then_there_is_a_reason(
