@@ -150,11 +150,21 @@ def _question(
     from magicstick.plan.documents import read  # noqa: PLC0415 - see above
     from magicstick.plan.rehearsal import Question  # noqa: PLC0415 - see above
 
-    documents = read(names, lambda: typer.get_text_stream("stdin").read())
+    documents = read(names, _standard_input)
     if not offline:
         return Question(documents, tuple(words), root=shipped.root(None))
     assumed = tuple(words) or (ALL,)
     return Question(documents, assumed, shipped.catalogs(catalogs), shipped.root(catalogs))
+
+
+def _standard_input() -> str:
+    import sys  # noqa: PLC0415 - see `_lines`
+
+    from magicstick.plan.documents import InputError  # noqa: PLC0415 - imported by `plan`
+
+    if sys.stdin is None:
+        raise InputError(["standard input: it is closed"])
+    return typer.get_text_stream("stdin").read()
 
 
 def _settings(namespace: str | None) -> "Settings":

@@ -2,14 +2,22 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from magicstick.api.yaml_errors import YAML_ERRORS
+
 STDIN: Final = "-"
 ENDINGS: Final = frozenset({".yaml", ".yml", ".json"})
 """Which files of a folder are read; those of folders in it are not, as with kubectl."""
+
+MOST_VALUES: Final = 1_000_000
+"""So many values one text may hold, those that aliases repeat included: few lines can stand for billions."""
+DEEPEST: Final = 100
+"""Levels of an object; one that refers to itself has no end of them."""
 
 Body = Mapping[str, Any]
 
@@ -96,13 +104,13 @@ def _files(path: Path) -> Sequence[Path]:
 def _documents(name: str, text: str) -> list[Document]:
     """The objects of one text, each document of which may be empty, an object, or a list of objects."""
     contents = list(_contents(name, text))
-    problems, found = [], []
+    problems, found, values = [], [], count(1)
     for number, content in enumerate(contents, 1):
         origin = name if len(contents) == 1 else f"{name}, document {number}"
         for place, item in _items(origin, content):
             if isinstance(item, Mapping):
                 found.append(Document(place, item))
-                problems += [f"{place}: {where}" for where in _strange_names(item, "")]
+                problems += [f"{place}: {problem}" for problem in _strange(item, values)]
             elif item is not None:
                 problems.append(f"{place}: must be an object with apiVersion, kind and metadata")
     if problems:
@@ -121,7 +129,7 @@ def _contents(name: str, text: str) -> Iterator[object]:
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
         problem = f"is no YAML: {error.problem or error.context}"
         raise InputError([f"{name}, document {number + 1}{place}: {problem}"]) from None
-    except (yaml.YAMLError, RecursionError):
+    except YAML_ERRORS:
         raise InputError([f"{name}, document {number + 1}: is no YAML"]) from None
 
 
@@ -135,14 +143,23 @@ def _items(origin: str, content: object) -> Iterator[tuple[str, object]]:
         yield f"{origin}, item {number}", item
 
 
-def _strange_names(value: object, path: str) -> Iterator[str]:
-    """Members whose name is no text, which JSON does not know."""
-    if isinstance(value, Mapping):
-        for name, below in value.items():
-            if not isinstance(name, str):
+def _strange(document: object, values: Iterator[int]) -> Iterator[str]:
+    """What Kubernetes would not take: no end of values or of levels, and names that are no text."""
+    pending: list[tuple[str, object, int]] = [("", document, 0)]
+    while pending:
+        path, value, depth = pending.pop()
+        if depth > DEEPEST:
+            yield f"is nested deeper than {DEEPEST} levels, or refers to itself"
+            return
+        if next(values) > MOST_VALUES:
+            yield f"holds more than {MOST_VALUES} values, those that aliases repeat included"
+            return
+        if isinstance(value, Mapping):
+            strange = [name for name in value if not isinstance(name, str)]
+            for name in strange:
                 yield f"{path or 'the object'} has a field {name!r}: names must be text, in quotes"
-                continue
-            yield from _strange_names(below, f"{path}.{name}" if path else name)
-    elif isinstance(value, list):
-        for number, below in enumerate(value):
-            yield from _strange_names(below, f"{path}[{number}]")
+            below = [(f"{path}.{name}" if path else name, each) for name, each in value.items()]
+            pending += [(where, each, depth + 1) for where, each in reversed(below) if isinstance(where, str)]
+        elif isinstance(value, list):
+            below = [(f"{path}[{number}]", each) for number, each in enumerate(value)]
+            pending += [(where, each, depth + 1) for where, each in reversed(below)]

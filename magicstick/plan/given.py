@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, cast
 
+import msgspec
 from pydantic import JsonValue
 
 from magicstick.api.crds import DEFINITIONS, Definition
@@ -11,7 +13,7 @@ from magicstick.api.kinds import GROUP
 from magicstick.api.names import DNS_SUBDOMAIN_LIMIT, is_dns_subdomain
 from magicstick.api.parse import InvalidSpec, parse
 from magicstick.kube.kinds import Kind, ObjectKey
-from magicstick.kube.objects import FullObjectMeta, Resource
+from magicstick.kube.objects import FullObjectMeta, OwnerReference, Resource
 from magicstick.plan.documents import Body, Document, InputError
 from magicstick.plan.schema import known_fields, unknown_fields, with_defaults
 
@@ -103,6 +105,11 @@ def _problems(body: Body, kind: Kind, namespace: str) -> Iterator[str]:
         yield f"metadata.name must be {_NAMES}"
     for field in ("labels", "annotations"):
         yield from _not_texts(metadata.get(field), f"metadata.{field}")
+    yield from _unlike(metadata.get("finalizers"), tuple[str, ...], "metadata.finalizers", "texts")
+    owners = "objects with apiVersion, kind, name and uid"
+    yield from _unlike(
+        metadata.get("ownerReferences"), tuple[OwnerReference, ...], "metadata.ownerReferences", owners
+    )
     for field in ("spec", "status", "data"):
         if not isinstance(body.get(field) or {}, Mapping):
             yield f"{field} must be an object"
@@ -122,6 +129,13 @@ def _not_texts(value: object, path: str) -> Iterator[str]:
     for name, text in value.items():
         if not isinstance(text, str):
             yield f"{path}.{name} must be text, in quotes"
+
+
+def _unlike(value: object, form: object, path: str, items: str) -> Iterator[str]:
+    try:
+        msgspec.convert(value or (), form)
+    except msgspec.ValidationError:
+        yield f"{path} must be a list of {items}"
 
 
 def _own_problems(body: Body, definition: Definition, namespace: str) -> Iterator[str]:
@@ -149,8 +163,9 @@ def _given(document: Document, kind: Kind, namespace: str) -> Given:
     return Given(kind, key, complete, document.origin)
 
 
+@cache
 def schema_of(definition: Definition) -> Mapping[str, Any]:
-    """The schema of the whole object."""
+    """The schema of the whole object; it takes long to make."""
     crd: Any = definition.render()
     schema: Mapping[str, Any] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema

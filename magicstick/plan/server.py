@@ -123,7 +123,7 @@ class PretendServer:
     def new(self, body: Body, *, manager: str = "") -> Resource:
         """An object that did not exist, as it is stored; `manager` is who applied it."""
         metadata = body["metadata"]
-        owners = msgspec.convert(metadata.get("ownerReferences", []), tuple[OwnerReference, ...])
+        owners = msgspec.convert(metadata.get("ownerReferences") or (), tuple[OwnerReference, ...])
         return Resource(
             FullObjectMeta(
                 name=metadata["name"],
@@ -134,7 +134,7 @@ class PretendServer:
                 creation_timestamp=self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
                 labels=dict(metadata.get("labels") or {}),
                 annotations=dict(metadata.get("annotations") or {}),
-                finalizers=tuple(metadata.get("finalizers", ())),
+                finalizers=tuple(metadata.get("finalizers") or ()),
                 owner_references=owners,
                 managed_fields=_managed(manager, body) if manager else (),
             ),

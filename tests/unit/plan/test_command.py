@@ -46,6 +46,14 @@ def test_standard_input_is_a_file(command: Command, monkeypatch: pytest.MonkeyPa
     assert "app-litellm" in command("-f", "-", "--offline").out
 
 
+def test_a_closed_standard_input_is_told_and_is_no_plan(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    done = command("-f", "-", "--offline")
+    assert (done.code, done.out, done.err) == (2, "", "magicstick: standard input: it is closed\n")
+
+
 def test_nothing_to_do_is_success(command: Command, tmp_path: Path) -> None:
     (tmp_path / "node.yaml").write_text(yaml.safe_dump(body_of("Node", "n", api_version="v1")))
     done = command("-f", tmp_path, "--offline")

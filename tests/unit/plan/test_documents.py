@@ -102,3 +102,28 @@ def test_an_empty_file_beside_others_is_let_pass(tmp_path: Path) -> None:
     (tmp_path / "empty.yaml").write_text("# later")
     (tmp_path / "two.yaml").write_text(TWO)
     assert len(read([str(tmp_path)], str)) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["a: !!int x", "a: !!bool x", "a: !!timestamp x", "a: !!float x", f"a: {'9' * 5000}"]
+)
+def test_a_value_that_is_not_what_its_form_promises_is_no_yaml(text: str) -> None:
+    assert refused("-", stdin=f"kind: A\n---\n{text}\n") == ("standard input, document 2: is no YAML",)
+
+
+def test_aliases_that_stand_for_billions_of_values_are_refused_at_once() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    (problem,) = refused("-", stdin="\n".join(lines))
+    assert problem == ("standard input: holds more than 1000000 values, those that aliases repeat included")
+
+
+@pytest.mark.parametrize("text", ["spec: &s {local: *s}", "spec: &s [*s]", f"spec: {'[' * 200}{']' * 200}"])
+def test_an_object_without_end_is_refused(text: str) -> None:
+    (problem,) = refused("-", stdin=f"kind: A\n{text}\n")
+    assert problem == "standard input: is nested deeper than 100 levels, or refers to itself"
+
+
+def test_aliases_of_a_usual_size_stand_for_what_they_name() -> None:
+    (found,) = read(["-"], lambda: "kind: A\nfirst: &f {a: [1]}\nsecond: *f\n")
+    assert found.body["second"] == {"a": [1]}

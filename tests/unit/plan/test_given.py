@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from magicstick.api.crds import DEFINITIONS
 from magicstick.kube.kinds import NODE, POD, Kind
 from magicstick.plan.documents import InputError
-from magicstick.plan.given import Given, check
+from magicstick.plan.given import Given, check, schema_of
 from tests.unit.plan.conftest import body_of, documents_of
 
 HOME = "ai-system"
@@ -107,3 +108,29 @@ def test_an_object_as_the_server_gives_it_is_taken() -> None:
     (found,) = given(body)
     assert found.ours
     assert not given(body_of("Node", "n", api_version="v1", status={"allocatable": {}}))[0].ours
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "items"),
+    [
+        ("finalizers", 7, "texts"),
+        ("finalizers", [7], "texts"),
+        ("ownerReferences", "someone", "objects with apiVersion, kind, name and uid"),
+        ("ownerReferences", [{"name": "someone"}], "objects with apiVersion, kind, name and uid"),
+    ],
+)
+def test_metadata_of_another_form_is_named(field: str, value: object, items: str) -> None:
+    wrong = module()
+    wrong["metadata"][field] = value
+    assert problems(wrong) == (f"file-1.yaml: metadata.{field} must be a list of {items}",)
+
+
+def test_metadata_that_is_null_is_as_if_it_were_left_out() -> None:
+    empty = module()
+    empty["metadata"] |= {"finalizers": None, "ownerReferences": None, "labels": None}
+    assert given(empty)
+
+
+def test_the_schema_of_a_kind_is_made_once_for_all_of_its_objects() -> None:
+    (definition, *_) = DEFINITIONS
+    assert schema_of(definition) is schema_of(definition)
