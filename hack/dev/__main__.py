@@ -30,17 +30,17 @@ Settled = Callable[[Picture], bool]
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError("must be a number of seconds above 0")
-    return seconds
+    with contextlib.suppress(ValueError):
+        if 0 < (seconds := float(text)) < math.inf:
+            return seconds
+    raise argparse.ArgumentTypeError("must be a number of seconds above 0")
 
 
 def _count(text: str) -> int:
-    count = int(text)
-    if count < 0:
-        raise argparse.ArgumentTypeError("must be 0 or more")
-    return count
+    with contextlib.suppress(ValueError):
+        if (count := int(text)) >= 0:
+            return count
+    raise argparse.ArgumentTypeError("must be 0 or more")
 
 
 def _vendor(text: str) -> Gpu:
@@ -58,8 +58,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="make dev",
         description="Start a real control plane, run the operator on it and show the appliance get Ready.",
-        epilog="examples: make dev    make dev GPU=mixed    make dev MODULES=all ONCE=1    "
-        "make dev MODELS=1 GPU=nvidia    make dev ARGS='--deadline 60'",
+        epilog="examples: make dev; make dev GPU=mixed; make dev MODULES=all ONCE=1; "
+        "make dev MODELS=1 GPU=nvidia; make dev ARGS='--deadline 60'",
     )
     parser.add_argument("--once", action="store_true", help="end as soon as the appliance is Ready")
     parser.add_argument(
@@ -128,7 +128,7 @@ def main(arguments: list[str] | None = None) -> int:
         console.print("stopped; nothing is left running")
         return 0 if not options.once else 130
     except DevClusterError as error:
-        Console(stderr=True, highlight=False).print(f"make dev: {error}", markup=False)
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"make dev: {error}", markup=False)
         return 1
 
 

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -106,7 +107,7 @@ def running_already(directory: Path) -> str:
     """What to tell somebody who wants to start a second cluster in a directory."""
     return (
         f"a cluster is running in {directory} already; end it with Ctrl-C where it was started, or with: "
-        f"python -m hack.devcluster stop --directory {directory}"
+        f"{sys.executable} -m hack.devcluster stop --directory {directory}"
     )
 
 

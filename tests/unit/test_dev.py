@@ -59,6 +59,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.Cap
         ["--deadline", "0"],
         ["--deadline", "x"],
         ["--nodes", "-1"],
+        ["--nodes", "few"],
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(
@@ -67,4 +68,5 @@ def test_numbers_that_make_no_sense_are_refused(
     with pytest.raises(SystemExit) as ended:
         parse(arguments)
     assert ended.value.code == 2
-    assert arguments[0] in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"argument {arguments[0]}: must be " in told
