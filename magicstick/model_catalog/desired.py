@@ -23,7 +23,7 @@ from magicstick.model_catalog.routes import (
     inline_key,
     kubeai_route,
 )
-from magicstick.model_catalog.values import Object, first_text, is_name, items, section, text
+from magicstick.model_catalog.values import Object, first_text, is_name, is_unicode, items, section, text
 from magicstick.runtime.logs import Secret
 
 RUNTIME_READY: Final = "RuntimeReady"
@@ -100,6 +100,8 @@ class _Entry(NamedTuple):
     name: str
     content: Object
     origin: Origin
+    problem: str = ""
+    """Why nothing can be made of it; "" for nothing."""
 
 
 class _Draft:
@@ -220,11 +222,15 @@ def _read_external(content: str | Unreadable) -> tuple[_Entry, ...] | Unreadable
     if not isinstance(listed, list):
         return Unreadable("has no list: an object with `models`, or a list, is allowed")
     entries = (each if isinstance(each, dict) else {} for each in listed)
-    return tuple(
-        _Entry(text(entry.get("name")), entry, Origin.CONFIG_MAP)
-        for entry in entries
-        if entry.get("enabled") is not False
-    )
+    return tuple(_listed(entry) for entry in entries if entry.get("enabled") is not False)
+
+
+def _listed(entry: Object) -> _Entry:
+    """JSON can spell text that no request can carry: half of a surrogate pair."""
+    name = text(entry.get("name"))
+    if not is_unicode(entry):
+        return _Entry(name, {}, Origin.CONFIG_MAP, "holds text that is no Unicode")
+    return _Entry(name, entry, Origin.CONFIG_MAP)
 
 
 def _activated(sources: Sources, *, wanted_only: bool = True) -> Iterable[_Entry]:
@@ -242,6 +248,9 @@ def _add_external(draft: _Draft, entry: _Entry, keys: Keys) -> None:
     subject = f"external model {entry.name[:80]!r}"
     if not is_name(entry.name):
         draft.problems.append(Problem("models.json", "an entry has no `name` of printable characters"))
+        return
+    if entry.problem:
+        draft.problems.append(Problem(subject, entry.problem))
         return
     reference = _reference(entry.content)
     key = inline_key(entry.content) if reference is None else keys.get(reference, Unreadable("was not read"))

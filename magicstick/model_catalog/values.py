@@ -61,6 +61,15 @@ def is_name(value: str) -> bool:
     return bool(value) and value.isprintable()
 
 
+def is_unicode(value: object) -> bool:
+    """Whether all text in it can be sent."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return True
+
+
 def slug(name: str) -> str:
     """The part of a route's id that stands for a name (spec: models §16)."""
     return _OUTSIDE_SLUG.sub("-", name).strip("-").lower() or "model"

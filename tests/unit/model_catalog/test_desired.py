@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from magicstick.model_catalog.desired import (
@@ -394,6 +395,27 @@ def test_unreadable_models_of_the_config_map_cost_only_themselves(content: str) 
 
     assert sorted(decided.routes) == ["cloud", "demo"]
     assert [each.subject for each in decided.problems] == ["models.json"]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"model": "openai/\ud800"},
+        {"model": "openai/x", "litellm": {"apiKey": "\udfff"}},
+        {"model": "openai/x", "apiKeySecretRef": {"name": "\ud800", "key": "k"}},
+        {"model": "openai/x", "\ud800": 1},
+    ],
+)
+def test_text_that_no_request_can_carry_costs_only_its_own_entry(entry: dict[str, Any]) -> None:
+    good = {"name": "good", "model": "openai/good"}
+    sources = Sources(models=(model(),), external=listed({"name": "bad", **entry}, good))
+    decided = desired_routes(sources, KUBEAI_BASE)
+
+    assert sorted(decided.routes) == ["demo", "good"]
+    assert [str(each) for each in decided.problems] == ["external model 'bad': holds text that is no Unicode"]
+    assert not key_references(sources)
+    for each in decided.routes.values():
+        assert msgspec.json.encode(each.params)
 
 
 def test_models_of_nobody_go_on_while_activations_cannot_be_read() -> None:
