@@ -35,14 +35,15 @@ def revision(model: Resource, generation: int, body: Mapping[str, Any]) -> str:
 
 
 def moment(text: str, now: datetime) -> datetime | None:
-    """A stored time; None for one that is none, has no zone, or lies ahead."""
+    """A stored time, in UTC; None for one that is none, has no zone, or lies ahead."""
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        utc = found.astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    if found.tzinfo is None or found > now + _ROUNDING:
+    if found.tzinfo is None or utc > now + _ROUNDING:
         return None
-    return found
+    return utc
 
 
 def stamp(now: datetime) -> str:

@@ -151,7 +151,14 @@ def test_a_pod_without_any_owner_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "since", ["nonsense", "2026-01-01T11:00:00", timestamp(NOW + timedelta(hours=1)), ""]
+    "since",
+    [
+        "nonsense",
+        "2026-01-01T11:00:00",
+        timestamp(NOW + timedelta(hours=1)),
+        "0001-01-01T00:00:00+14:00",
+        "",
+    ],
 )
 def test_e6_a_time_that_is_none_or_lies_ahead_restarts_the_timer(since: str) -> None:
     first = look(None)
