@@ -9,6 +9,7 @@ from typing import Final
 
 from magicstick.models.endpoints import Endpoint
 from magicstick.models.freetoken_stats import freetoken_stats, sample_of
+from magicstick.models.memory_usage import MOST
 from magicstick.models.observation import CheckState, EngineCheck
 from magicstick.models.questions import Found, Sample
 from magicstick.models.runtime_http import Answer, NoAnswer, RuntimeHttp
@@ -105,6 +106,6 @@ def _loading(fields: Mapping[str, object] | None) -> Found:
     progress = nested if isinstance(nested, dict) else said
     done, total = progress.get("done_bytes"), progress.get("total_bytes")
     message = "The runtime is loading the model"
-    if type(done) is int and type(total) is int and 0 <= done <= total and total > 0:
+    if type(done) is int and type(total) is int and 0 <= done <= total and 0 < total <= MOST:
         return Found(CheckState.WAITING, f"{message} ({_PERCENT * done // total} % of {total} bytes).")
     return Found(CheckState.WAITING, f"{message}.")

@@ -1,6 +1,6 @@
 """What a FreeToken runtime measures: its answer to `GET /v1/stats` as the status has it (spec: models §13).
 
-The runtime spells names with underscores. What it leaves out, and what is no number, is 0.
+The runtime spells names with underscores. What it leaves out, and what cannot be measured, is 0.
 """
 
 import math
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from magicstick.models.memory_usage import MIB
+from magicstick.models.memory_usage import MIB, MOST
 from magicstick.models.questions import Sample
 from magicstick.models.samples import SAMPLED_AT
 from magicstick.runtime.conditions import timestamp
@@ -53,9 +53,9 @@ def freetoken_stats(sample: Sample, version: str, now: datetime) -> dict[str, ob
 
 def _number(fields: Mapping[str, object], name: str) -> float:
     value = fields.get(_underscored(name))
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:
         return 0
-    return max(0, value)
+    return value
 
 
 def _underscored(name: str) -> str:

@@ -10,13 +10,15 @@ from magicstick.runtime.conditions import timestamp
 
 SOURCE: Final = "ollama-api-ps"
 MIB: Final = 1 << 20
+MOST: Final = 1 << 53
+"""No measurement is more, and no larger number is the same to everyone who reads JSON."""
 _FIELDS: Final = ("totalMi", "vramMi", "ramMi")
 
 
 def sample_of(loaded: Mapping[str, object]) -> Sample | None:
     """What a loaded model takes in one Pod, in MiB rounded up; None where the numbers cannot be."""
     size, on_gpu = loaded.get("size"), loaded.get("size_vram")
-    if type(size) is not int or type(on_gpu) is not int or not 0 <= on_gpu <= size or size == 0:
+    if type(size) is not int or type(on_gpu) is not int or not 0 <= on_gpu <= size or not 0 < size <= MOST:
         return None
     return dict(zip(_FIELDS, map(_mib, (size, on_gpu, size - on_gpu)), strict=True))
 

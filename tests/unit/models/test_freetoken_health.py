@@ -107,6 +107,18 @@ async def test_an_error_without_words_says_so(content: Any) -> None:
 # --- measurements ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("beyond", [10**400, 10**30, 1e308, -1, "1", True])
+async def test_what_cannot_be_measured_is_nothing(beyond: Any) -> None:
+    names = ("vram_bytes", "decode_tokens_per_second", "prefill_tokens_per_second", "active_requests")
+    stats = sample_of(dict.fromkeys(names, beyond))
+    assert not any(stats.values())
+
+
+async def test_a_size_that_cannot_be_is_no_progress() -> None:
+    said = judged({"status": "loading", "progress": {"done_bytes": 1, "total_bytes": 10**400}})
+    assert said.message == "The runtime is loading the model."
+
+
 async def test_measurements_are_told_under_the_names_of_the_status() -> None:
     stats = freetoken_stats(
         sample_of(

@@ -29,6 +29,7 @@ GROWN = {**LATER, "totalMi": 4}
         {"size": "1", "size_vram": 0},
         {"size": True, "size_vram": False},
         {"size": 1.5, "size_vram": 0},
+        {"size": 10**30, "size_vram": 0},
     ],
 )
 def test_numbers_that_cannot_be_are_no_sample(loaded: dict[str, Any]) -> None:
