@@ -75,6 +75,7 @@ def _host(text: str) -> str:
         address = ipaddress.ip_address(text)
     except ValueError:
         return ""
+    address = getattr(address, "ipv4_mapped", None) or address
     if address.is_link_local or address.is_multicast or address.is_unspecified:
         return ""  # the cloud's metadata service, for one, is link-local
     return f"[{address}]" if address.version == 6 else str(address)  # noqa: PLR2004 - of the Internet Protocol

@@ -105,6 +105,7 @@ def test_a_pod_that_is_not_the_models_own_or_not_ready_is_never_asked(foreign: P
         "0192.0.2.7",
         "2130706433",
         "fe80::1%eth0",
+        "::ffff:169.254.169.254",
     ],
 )
 def test_what_no_pod_can_have_as_its_address_is_not_asked(address: str) -> None:
