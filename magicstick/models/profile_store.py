@@ -74,6 +74,8 @@ class StoreObservation:
     unused_since: Mapping[str, datetime] = field(default_factory=dict)
     """Of generated profiles that nobody claims and no Model names: since when that is known."""
     current: Profiles = field(default_factory=dict)
+    readable: bool = True
+    """False while it holds something else than profiles: Helm cannot read that either."""
     release: Resource | None = None
 
 
@@ -152,6 +154,7 @@ class ProfileStoreReconciler:
             referenced=referenced,
             unused_since=dict(self._unused),
             current=current,
+            readable=kubeai.store is not None,
             release=self._release.release,
         )
 
@@ -210,7 +213,7 @@ def _lately(o: StoreObservation, now: datetime) -> frozenset[str]:
 def _store_step(o: StoreObservation, document: StoreDocument) -> tuple[Step, ...]:
     """Text that means the same is left as it is spelled."""
     metadata = o.store.metadata
-    if document.profiles == o.current and STORE_KEY in o.store.data:
+    if document.profiles == o.current and o.readable:
         return ()
     return (Patch(CONFIG_MAP, metadata.key, metadata.uid, {"data": {STORE_KEY: document.text}}),)
 

@@ -176,6 +176,13 @@ def test_a_store_at_rest_is_neither_written_nor_asked_for_again() -> None:
     assert decide(settled, NOW) == Plan(StoreOutcome.SETTLED)
 
 
+@pytest.mark.parametrize("text", ["{", "", "[]", "{}", '{"resourceProfiles":[]}'])
+async def test_a_store_that_holds_no_profiles_is_mended_though_nobody_wants_any(text: str) -> None:
+    bench = Bench()
+    bench.hold({}, text)
+    assert await bench.stored() == {}
+
+
 def test_somebody_elses_request_for_a_reconcile_is_not_answered_with_one_of_ours() -> None:
     theirs = asked(**{REQUESTED_AT: "2026-02-02T00:00:00Z"})
     assert decide(seen(current={PROFILE.name: PROFILE.content}, release=theirs), NOW).steps == ()
