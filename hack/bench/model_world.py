@@ -1,0 +1,100 @@
+"""A fresh control plane with KubeAI, nodes and the modules that models need, and whoever acts on models."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from hack.bare import BareClient, RefusedError, spread
+from hack.bench import model_objects as objects
+from hack.bench.model_players import ModelPlayers
+from hack.bench.objects import ACTIVATIONS as MODULE_ACTIVATIONS
+from hack.bench.objects import CONFIG_MAPS, FLUX_NAMESPACE, GROUP, OPERATOR_NAMESPACE, config_map
+from hack.bench.world import CONCURRENCY, ROOT, World, furnish
+from hack.devcluster.actors.flux import FluxActor
+from hack.devcluster.cluster import DevCluster
+from tests.support.model_scene import MODULES, install_kinds
+from tests.support.polling import until
+
+NEEDED: Final = ("kubeai", "litellm", "model-catalog", "gpu")
+GPUS: Final = 8
+
+
+@contextlib.asynccontextmanager
+async def model_world(directory: Path) -> AsyncIterator[World]:
+    """A fresh control plane with everything that models need, save a running operator."""
+    policy = Path(__file__).with_name("audit-bodies.yaml")
+    with DevCluster.start(directory=directory, audit_policy=policy) as cluster:
+        async with BareClient(cluster.url, cluster.ca_file, cluster.admin_token) as client:
+            await furnish_models(cluster, client)
+            yield World(cluster, client)
+
+
+async def furnish_models(cluster: DevCluster, client: BareClient) -> None:
+    """Kinds, namespaces, the real catalogs of targets and presets, nodes, and KubeAI."""
+    await asyncio.to_thread(install_kinds, cluster)
+    await until("KubeAI's kind is served", lambda: _served(client, objects.MODELS))
+    await furnish(client)
+    for name, key, content in (
+        ("magicstick-module-catalog", "modules.json", {"groups": {}, "modules": dict(MODULES)}),
+        ("magicstick-compute-target-catalog", "targets.json", _shipped("compute-targets")),
+        ("magicstick-model-presets", "presets.json", _shipped("model-presets")),
+    ):
+        await client.apply(f"{CONFIG_MAPS}/{name}", config_map(name, {key: json.dumps(content)}))
+    await client.apply(objects.CATALOG, objects.catalog([]), manager="model-catalog")
+    for name, allocatable in ((objects.NVIDIA_NODE, {objects.NVIDIA: GPUS}), (objects.PLAIN_NODE, {})):
+        await client.apply(f"{objects.NODES}/{name}", objects.node(name), manager="kubelet")
+        await offer(client, name, **allocatable)
+    await ModelPlayers(client).install()
+
+
+async def _served(client: BareClient, path: str) -> bool:
+    """A kind that was defined a moment ago is unknown at first, and then its storage is being prepared."""
+    try:
+        await client.get(path)
+    except RefusedError:
+        return False
+    return True
+
+
+def _shipped(catalog: str) -> Any:
+    return yaml.safe_load((ROOT / "catalogs" / f"{catalog}.yaml").read_text())
+
+
+async def offer(client: BareClient, node: str, **allocatable: int) -> None:
+    """Have a node offer this."""
+    status = {"status": objects.node_status(**allocatable)}
+    await client.merge(f"{objects.NODES}/{node}/status", status)
+
+
+@contextlib.asynccontextmanager
+async def playing(client: BareClient) -> AsyncIterator[ModelPlayers]:
+    """Flux, and whoever acts on models, within the block."""
+    async with FluxActor(client, FLUX_NAMESPACE).running(), ModelPlayers(client).running() as players:
+        yield players
+
+
+async def activate_modules(bench: World) -> None:
+    """The modules that models need, Ready."""
+    for name in NEEDED:
+        body = {
+            "apiVersion": GROUP,
+            "kind": "ModuleActivation",
+            "metadata": {"name": name, "namespace": OPERATOR_NAMESPACE},
+            "spec": {"module": name, "enabled": True},
+        }
+        await bench.client.create(MODULE_ACTIVATIONS, body)
+    await bench.quiet()
+
+
+async def activate_models(client: BareClient, count: int, *, replicas: int = 1) -> None:
+    """Create the activations, `CONCURRENCY` at a time."""
+
+    async def create(number: int) -> None:
+        await client.create(objects.ACTIVATIONS, objects.activation(number, replicas=replicas))
+
+    await spread(range(count), create, concurrency=CONCURRENCY)
