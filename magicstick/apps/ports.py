@@ -128,6 +128,9 @@ class LiveAccess:
     """All objects of ours with this instance's label, wherever they are: routes, policies, grants."""
     occupants: Mapping[Reference, Resource] = field(default_factory=dict)
     """What stands at the places of `references`, whosever it is; an object of this instance is in both."""
+    rivals: tuple[Resource, ...] = ()
+    """Routes of other instances that have one of the wanted hosts. Nothing is opened beside one that is
+    open, so that a host that is handed over never leads to two applications."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ class AccessPlan:
 
     steps: tuple[Step, ...] = ()
     ready: bool = False
-    """Whether every wanted policy is accepted as it is wanted, by every ancestor."""
+    """Whether every wanted policy is accepted as it is wanted, by every ancestor, and no rival is open."""
     conflict: str = ""
     """Which object of somebody else has a name that is needed, as a sentence; reason NameConflict. The
     steps then only close what is open."""

@@ -1,0 +1,187 @@
+"""The next steps to an instance's way in (spec: modules-and-apps §9.7).
+
+What holds after every single step, whatever went before and wherever a plan breaks off:
+    - No step gives a route a backend unless every policy of the instance is accepted as it is wanted.
+    - No step changes or deletes a policy while a route that it protects can still be closed first.
+    - A policy that a route needs, and that is gone or edited, closes the route before it is repaired.
+
+Routes are there, closed, before their policies are accepted, since a policy without its routes gets no
+verdict. What somebody else has added to a policy stays with any apply of ours; such a policy is made anew.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from magicstick.api import labels
+from magicstick.api.names import label_value
+from magicstick.apps.gateway.acceptance import accepted, accepted_as_it_is, edited, targets
+from magicstick.apps.gateway.places import (
+    SIDES,
+    callback_place,
+    grant_place,
+    policy_place,
+    references,
+    route_place,
+)
+from magicstick.apps.gateway.policies import security_policy
+from magicstick.apps.gateway.routes import (
+    Object,
+    application_route,
+    callback_route,
+    closed,
+    closed_live,
+    grant,
+    is_open,
+)
+from magicstick.apps.kinds import HTTP_ROUTE, REFERENCE_GRANT, SECURITY_POLICY
+from magicstick.apps.ports import Access, AccessPlan, GatewaySite, LiveAccess, Piece, Reference
+from magicstick.kube.kinds import Kind
+from magicstick.kube.objects import Resource
+from magicstick.runtime.plan import Apply, Delete, Step
+
+__all__ = ["close", "hold", "plan", "references", "remove"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The way in as it should be; routes are open here."""
+
+    policies: Mapping[Reference, Object]
+    grants: Mapping[Reference, Object]
+    routes: Mapping[Reference, Object]
+
+    def __contains__(self, place: Reference) -> bool:
+        return place in self.policies or place in self.grants or place in self.routes
+
+
+def wanted(access: Access, site: GatewaySite) -> Wanted:
+    """Which objects there should be (spec: modules-and-apps §9.3)."""
+    name, sides = access.instance, SIDES if access.exposure == "localAndPublic" else SIDES[:1]
+    routes = {}
+    for side in sides:
+        routes[route_place(name, side, site)] = application_route(access, side, site)
+        if access.authentication == "sso":
+            routes[callback_place(name, side, site)] = callback_route(access, side, site)
+    return Wanted(
+        policies={policy_place(name, side, site): security_policy(access, side, site) for side in sides},
+        grants={grant_place(name, access.backend.namespace): grant(access, site)},
+        routes=routes,
+    )
+
+
+def plan(access: Access, live: LiveAccess, site: GatewaySite) -> AccessPlan:
+    """The next steps, and whether the guard is accepted now. See the module."""
+    want = wanted(access, site)
+    if conflict := _conflict(access, want, live):
+        return AccessPlan(close(live), conflict=conflict)
+    ready = _ready(want, live, site)
+    steps = _shut(want, live, ready=ready) or _build(want, live, ready=ready)
+    return AccessPlan(steps, ready)
+
+
+def hold(live: LiveAccess) -> tuple[Step, ...]:
+    """Nothing, while every policy stands as we wrote it and each open route has one; otherwise `close`."""
+    policies = _live(live, SECURITY_POLICY)
+    protected = frozenset(name for each in policies for name in targets(each))
+    unprotected = any(
+        is_open(each) and each.metadata.name not in protected for each in _live(live, HTTP_ROUTE)
+    )
+    return close(live) if unprotected or not all(map(accepted_as_it_is, policies)) else ()
+
+
+def close(live: LiveAccess) -> tuple[Step, ...]:
+    """Every route that is open leads nowhere; all else stays."""
+    return tuple(
+        Apply(HTTP_ROUTE, closed_live(each))
+        for each in _live(live, HTTP_ROUTE)
+        if is_open(each) and not each.metadata.dying
+    )
+
+
+def remove(live: LiveAccess) -> tuple[Step, ...]:
+    """Routes, and once they are gone grants, then policies."""
+    if _live(live, HTTP_ROUTE):
+        return _deletions(live, HTTP_ROUTE)
+    return (*_deletions(live, REFERENCE_GRANT), *_deletions(live, SECURITY_POLICY))
+
+
+# --- the steps of a plan ---------------------------------------------------------------------------
+
+
+def _shut(want: Wanted, live: LiveAccess, *, ready: bool) -> tuple[Step, ...]:
+    """What has to be true before anything else is touched: nothing is open that should not be."""
+    closing = [
+        Apply(HTTP_ROUTE, closed(body))
+        for place, body in want.routes.items()
+        if not ready and (route := live.occupants.get(place)) and is_open(route) and not route.metadata.dying
+    ]
+    return (*closing, *(_delete(each) for each in _unwanted(want, live, HTTP_ROUTE) if _may_go(each)))
+
+
+def _build(want: Wanted, live: LiveAccess, *, ready: bool) -> tuple[Step, ...]:
+    """Policies, and once they are accepted the grant and open routes; what is wanted no more goes last."""
+    routes = [Apply(HTTP_ROUTE, body if ready else closed(body)) for body in want.routes.values()]
+    grants = [Apply(REFERENCE_GRANT, body) for body in want.grants.values()] if ready else []
+    return (*_policies(want, live), *grants, *routes, *_leftovers(want, live))
+
+
+def _policies(want: Wanted, live: LiveAccess) -> Iterator[Step]:
+    lingering = {each.live.metadata.name for each in _unwanted(want, live, HTTP_ROUTE) if is_open(each.live)}
+    for place, body in want.policies.items():
+        policy = live.occupants.get(place)
+        if policy is not None and lingering & targets(policy):
+            continue
+        if policy is not None and edited(policy) and not policy.metadata.dying:
+            yield Delete(SECURITY_POLICY, place.key, policy.metadata.uid)
+        yield Apply(SECURITY_POLICY, body)
+
+
+def _leftovers(want: Wanted, live: LiveAccess) -> Iterator[Step]:
+    """Grants that nothing uses any more, and policies whose routes are gone."""
+    yield from (_delete(each) for each in _unwanted(want, live, REFERENCE_GRANT) if _may_go(each))
+    lingering = {each.live.metadata.name for each in _unwanted(want, live, HTTP_ROUTE)}
+    for each in _unwanted(want, live, SECURITY_POLICY):
+        if _may_go(each) and not lingering & targets(each.live):
+            yield _delete(each)
+
+
+# --- what there is -----------------------------------------------------------------------------------
+
+
+def _ready(want: Wanted, live: LiveAccess, site: GatewaySite) -> bool:
+    guarded = all(
+        (policy := live.occupants.get(place)) is not None and accepted(policy, body, site)
+        for place, body in want.policies.items()
+    )
+    return guarded and not any(map(is_open, live.rivals))
+
+
+def _conflict(access: Access, want: Wanted, live: LiveAccess) -> str:
+    own = {labels.MANAGED_BY: labels.OPERATOR, labels.INSTANCE: label_value(access.instance)}
+    for place, occupant in live.occupants.items():
+        if place in want and not own.items() <= occupant.metadata.labels.items():
+            return (
+                f"{place.kind.kind} {place.key} exists and does not belong to this instance. Remove it to "
+                "have the instance served"
+            )
+    return ""
+
+
+def _live(live: LiveAccess, kind: Kind) -> list[Resource]:
+    return [each.live for each in live.pieces if each.kind == kind]
+
+
+def _unwanted(want: Wanted, live: LiveAccess, kind: Kind) -> list[Piece]:
+    return [each for each in live.pieces if each.kind == kind and each.reference not in want]
+
+
+def _may_go(piece: Piece) -> bool:
+    return not piece.live.metadata.dying
+
+
+def _delete(piece: Piece) -> Step:
+    return Delete(piece.kind, piece.live.metadata.key, piece.live.metadata.uid)
+
+
+def _deletions(live: LiveAccess, kind: Kind) -> tuple[Step, ...]:
+    return tuple(_delete(each) for each in live.pieces if each.kind == kind and _may_go(each))
