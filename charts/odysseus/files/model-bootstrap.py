@@ -8,6 +8,8 @@ Standard library only, since the image is Odysseus' own. Neither logs nor errors
 may echo the form that was sent, so of a refusal only the code is told.
 """
 
+# ruff: noqa: INP001 - a file on its own, run by its path
+
 import http.client
 import json
 import logging
