@@ -206,7 +206,7 @@ def usage(log: Path) -> str:
     return (
         "\nIn a second terminal:\n\n"
         f'  eval "$({sys.executable} -m hack.devcluster env)"\n'
-        "  kubectl get magicstick -A\n"
+        "  magicstick get\n"
         "  kubectl -n ai-system describe msmod litellm\n\n"
         f"The operator's log: {log}\nCtrl-C ends everything.\n"
     )
