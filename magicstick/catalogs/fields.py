@@ -14,10 +14,12 @@ __all__ = [
     "DnsLabel",
     "Engine",
     "Flag",
+    "KubernetesVersion",
     "Names",
     "Number",
     "Patterns",
     "PositiveCount",
+    "QualifiedName",
     "Quantity",
     "RepositoryPath",
     "Text",
@@ -38,6 +40,18 @@ CrdName = Annotated[
     ),
 ]
 """The name of a CustomResourceDefinition: `<plural>.<group>`."""
+QualifiedName = Annotated[
+    str,
+    StringConstraints(
+        max_length=253 + 1 + 63,
+        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
+    ),
+]
+"""The key of a label, or the name of an extended resource: `[<domain>/]<name>`."""
+KubernetesVersion = Annotated[
+    str, StringConstraints(pattern=r"^(v?[0-9]{1,9}\.[0-9]{1,9}(\.[0-9]{1,9})?([-+].*)?)?$")
+]
+"""`X.Y[.Z]`; empty for any."""
 RepositoryPath = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$")
 ]

@@ -21,8 +21,10 @@ from magicstick.catalogs.fields import (
     CrdName,
     DnsLabel,
     Flag,
+    KubernetesVersion,
     Names,
     Number,
+    QualifiedName,
     RepositoryPath,
     Text,
     VariableName,
@@ -97,15 +99,15 @@ class Hardware(Model):
 
     vendor: Text
     """Vendor of the devices."""
-    detection_label: Text
+    detection_label: QualifiedName
     """Node label that says such a device is there."""
-    supported_label: Text
+    supported_label: QualifiedName
     """Node label that says the vendor supports it."""
     architectures: Names = ()
     """CPU architectures that the vendor supports."""
-    minimum_kubernetes: str = ""
+    minimum_kubernetes: KubernetesVersion = ""
     """Oldest Kubernetes version that the vendor supports."""
-    resource_names: Names = ()
+    resource_names: tuple[QualifiedName, ...] = ()
     """Extended resources of the devices, preferred first."""
     operator_version: str = ""
     """Version of the vendor's operator that the module installs."""

@@ -54,6 +54,18 @@ def test_an_unknown_activation_mode_is_the_usual_one(mode: str, static: bool) ->
     assert catalog(a=entry("a", activationMode=mode)).modules["a"].static is static
 
 
+def hardware(**fields: Any) -> dict[str, Any]:
+    """The `hardware` block of a vendor's module."""
+    labels = dict.fromkeys(("detectionLabel", "supportedLabel"), "example.com/card.present")
+    return {"vendor": "acme", **labels, **fields}
+
+
+@pytest.mark.parametrize("version", ["1.29.0", "v1.29", "1.29.0-alpha.1+build", ""])
+def test_a_vendors_entry_names_labels_resources_and_a_version(version: str) -> None:
+    block = hardware(resourceNames=["acme.example.com/Card_1.x"], minimumKubernetes=version)
+    assert catalog(good=entry("good", hardware=block)).invalid == {}
+
+
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
@@ -72,6 +84,10 @@ def test_an_unknown_activation_mode_is_the_usual_one(mode: str, static: bool) ->
         ({"activationPolicy": "hardware"}, "activationPolicy: must be 'hardware-detected' or 'local-model'"),
         ({"parameters": [{"name": "a", "substitution": "A-B"}]}, "parameters[0].substitution: must match"),
         ({"parameters": [{"label": "a"}]}, "parameters[0].name: is required"),
+        ({"hardware": hardware(detectionLabel="not a label")}, "hardware.detectionLabel: must match"),
+        ({"hardware": hardware(supportedLabel="a/b/c")}, "hardware.supportedLabel: must match"),
+        ({"hardware": hardware(resourceNames=["a b"])}, "hardware.resourceNames[0]: must match"),
+        ({"hardware": hardware(minimumKubernetes="new")}, "hardware.minimumKubernetes: must match"),
     ],
 )
 def test_a_malformed_entry_is_disabled_and_its_field_named(fields: dict[str, Any], problem: str) -> None:
