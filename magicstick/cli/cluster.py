@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
+from magicstick.api.names import DNS_LABEL_LIMIT, is_dns_label
+from magicstick.cli.errors import MISUSED, CommandError
+
 if TYPE_CHECKING:
     from magicstick.kube.client import Client
 
@@ -61,6 +64,13 @@ class Access:
     context: str | None = None
     timeout_s: float = TIMEOUT_S
     """For each answer; a watch that is open waits as long as it likes."""
+
+
+def check_namespace(name: str) -> None:
+    """Raise CommandError for what no namespace is called."""
+    if not is_dns_label(name):
+        allowed = f"lower-case letters, digits and '-', at most {DNS_LABEL_LIMIT} characters"
+        raise CommandError(f"--namespace {name!r}: {allowed}", MISUSED)
 
 
 def ask(access: Access, work: Callable[["Client"], Awaitable[T]]) -> T:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from magicstick.api.kinds import HOME_NAMESPACE
-from magicstick.cli.cluster import TIMEOUT_S, Access, Context, Kubeconfig, Timeout, ask, quick_imports
+from magicstick.cli.cluster import (
+    TIMEOUT_S,
+    Access,
+    Context,
+    Kubeconfig,
+    Timeout,
+    ask,
+    check_namespace,
+    quick_imports,
+)
 from magicstick.cli.errors import MISUSED, CommandError
 from magicstick.cli.streams import speaks_unicode, terminal
 
@@ -73,7 +82,9 @@ def why(
 ) -> int:
     """Say why something is not ready, and what to do about it."""
     asked = _question(words or ())
-    flags = {"appliance_namespace": namespace or HOME_NAMESPACE}
+    home = namespace or HOME_NAMESPACE
+    check_namespace(home)
+    flags = {"appliance_namespace": home}
     access = Access(kubeconfig, context, timeout)
     told = ask(access, lambda client: _explain(client, asked, flags, access, every=every))
     if output is Output.JSON:

@@ -4,17 +4,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from magicstick.api.names import (
-    DNS_LABEL_LIMIT,
-    DNS_SUBDOMAIN_LIMIT,
-    is_dns_label,
-    is_dns_subdomain,
-)
+from magicstick.api.names import DNS_SUBDOMAIN_LIMIT, is_dns_subdomain
+from magicstick.cli.cluster import check_namespace
 from magicstick.cli.errors import MISUSED, CommandError
 from magicstick.cli.words import HARDWARE, Wanted
 from magicstick.kube.kinds import Kind
 
-_LABEL_ALLOWED: Final = f"lower-case letters, digits and '-', at most {DNS_LABEL_LIMIT} characters"
 _NAME_ALLOWED: Final = f"lower-case letters, digits, '-' and '.', at most {DNS_SUBDOMAIN_LIMIT} characters"
 
 
@@ -85,8 +80,8 @@ class Query:
 
     def check(self) -> None:
         """Raise CommandError for what no object or namespace is called, and for what does not go together."""
-        if self.namespace and not is_dns_label(self.namespace):
-            raise CommandError(f"--namespace {self.namespace!r}: {_LABEL_ALLOWED}", MISUSED)
+        if self.namespace:
+            check_namespace(self.namespace)
         for name in (name for each in self.wanted for name in each.names):
             if not is_dns_subdomain(name):
                 raise CommandError(f"no object can be called {name!r}: {_NAME_ALLOWED}", MISUSED)

@@ -121,6 +121,13 @@ def test_words_that_mean_nothing_are_misuse(words: list[str]) -> None:
     assert "magicstick why --help" in done.stderr
 
 
+def test_a_namespace_that_is_none_is_told_by_the_option_that_gave_it() -> None:
+    done = why("--namespace", "Not A Name")
+    assert done.returncode == 2
+    allowed = "lower-case letters, digits and '-', at most 63 characters"
+    assert done.stderr == f"magicstick: --namespace 'Not A Name': {allowed}\n"
+
+
 class Refusing(BaseHTTPRequestHandler):
     """A server that knows who asks, and lets them read nothing."""
 
