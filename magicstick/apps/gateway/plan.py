@@ -74,8 +74,9 @@ def plan(access: Access, live: LiveAccess, site: GatewaySite) -> AccessPlan:
     want = wanted(access, site)
     if conflict := _conflict(access, want, live):
         return AccessPlan(close(live), conflict=conflict)
-    ready = _ready(want, live, site)
-    steps = _shut(want, live, ready=ready) or _build(want, live, ready=ready)
+    standing = _accepted(want, live, site)
+    ready = len(standing) == len(want.policies) and not any(map(is_open, live.rivals))
+    steps = _shut(want, live, standing, ready=ready) or _build(want, live, ready=ready)
     return AccessPlan(steps, ready)
 
 
@@ -108,14 +109,21 @@ def remove(live: LiveAccess) -> tuple[Step, ...]:
 # --- the steps of a plan ---------------------------------------------------------------------------
 
 
-def _shut(want: Wanted, live: LiveAccess, *, ready: bool) -> tuple[Step, ...]:
-    """What has to be true before anything else is touched: nothing is open that should not be."""
-    closing = [
-        Apply(HTTP_ROUTE, closed(body))
-        for place, body in want.routes.items()
-        if not ready and (route := live.occupants.get(place)) and is_open(route) and not route.metadata.dying
-    ]
-    return (*closing, *(_delete(each) for each in _unwanted(want, live, HTTP_ROUTE) if _may_go(each)))
+def _shut(want: Wanted, live: LiveAccess, standing: frozenset[Reference], *, ready: bool) -> tuple[Step, ...]:
+    """What has to be true before anything else is touched: nothing is open that should not be.
+
+    What no accepted policy protects is shut first.
+    """
+    shut: dict[str, Step] = {}
+    for place, body in want.routes.items():
+        route = live.occupants.get(place)
+        if not ready and route is not None and is_open(route) and not route.metadata.dying:
+            shut[place.key.name] = Apply(HTTP_ROUTE, closed(body))
+    for each in _unwanted(want, live, HTTP_ROUTE):
+        if _may_go(each):
+            shut[each.live.metadata.name] = _delete(each)
+    protected = {name for place in standing for name in targets(live.occupants[place])}
+    return tuple(shut[name] for name in sorted(shut, key=protected.__contains__))
 
 
 def _build(want: Wanted, live: LiveAccess, *, ready: bool) -> tuple[Step, ...]:
@@ -148,12 +156,13 @@ def _leftovers(want: Wanted, live: LiveAccess) -> Iterator[Step]:
 # --- what there is -----------------------------------------------------------------------------------
 
 
-def _ready(want: Wanted, live: LiveAccess, site: GatewaySite) -> bool:
-    guarded = all(
-        (policy := live.occupants.get(place)) is not None and accepted(policy, body, site)
+def _accepted(want: Wanted, live: LiveAccess, site: GatewaySite) -> frozenset[Reference]:
+    """The wanted policies that stand as they are wanted."""
+    return frozenset(
+        place
         for place, body in want.policies.items()
+        if (policy := live.occupants.get(place)) is not None and accepted(policy, body, site)
     )
-    return guarded and not any(map(is_open, live.rivals))
 
 
 def _conflict(access: Access, want: Wanted, live: LiveAccess) -> str:
