@@ -4,12 +4,12 @@ The source is what hosts say of themselves, as long as it is believed. How many 
 offers tells nothing of cards: a shared card offers many.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from magicstick.gpu.evidence import Card, Evidence, evidence_of, positive
+from magicstick.gpu.evidence import Card, Evidence, evidence_of, mentions, positive
 from magicstick.gpu.nodes import NodeView
 from magicstick.gpu.providers import Provider
 
@@ -39,15 +39,27 @@ class _Host:
     cards: tuple[Card, ...]
 
 
-Inventory = Sequence[tuple[NodeView, Evidence]]
-"""The hosts whose evidence is believed, by name of the node."""
+class Inventory:
+    """What hosts say of themselves at one moment, as far as it is believed, by name of the node.
 
+    Nodes may be many, and only so many cards are told of: a host is read when it is asked about, once.
+    """
 
-def inventory_of(nodes: Iterable[NodeView], now: datetime) -> Inventory:
-    """What hosts say of themselves, as far as it is believed at this moment."""
-    ordered = sorted(nodes, key=lambda node: node.name)
-    told = ((node, evidence_of(node, now)) for node in ordered)
-    return [(node, evidence) for node, evidence in told if evidence is not None]
+    def __init__(self, nodes: Iterable[NodeView], now: datetime) -> None:
+        self._nodes = sorted(nodes, key=lambda node: node.name)
+        self._now = now
+        self._read: dict[str, Evidence | None] = {}
+
+    def hosts(self, vendor_id: str) -> Iterator[tuple[NodeView, Evidence]]:
+        """All hosts that may have cards of a vendor."""
+        for node in self._nodes:
+            if not mentions(node, vendor_id):
+                continue
+            if node.name not in self._read:
+                self._read[node.name] = evidence_of(node, self._now)
+            evidence = self._read[node.name]
+            if evidence is not None:
+                yield node, evidence
 
 
 def devices_of(
@@ -57,23 +69,19 @@ def devices_of(
 
     Args:
         provider: the vendor.
-        inventory: all hosts.
+        inventory: of all hosts.
         enabled: whether the vendor's module is switched on.
         generation: of the module's activation; 0 without one.
     """
     found: list[Device] = []
-    for node, evidence in inventory:
-        host = _host(provider, node, evidence)
+    vendor_id = _VENDORS.get(provider.hardware.vendor)
+    for node, evidence in inventory.hosts(vendor_id) if vendor_id else ():
+        host = _Host(node, evidence, tuple(card for card in evidence.cards if card.vendor_id == vendor_id))
         for card in host.cards:
             if len(found) == DEVICE_LIMIT:
                 return tuple(found)
             found.append(_device(provider, host, card, enabled=enabled, generation=generation))
     return tuple(found)
-
-
-def _host(provider: Provider, node: NodeView, evidence: Evidence) -> _Host:
-    vendor_id = _VENDORS.get(provider.hardware.vendor)
-    return _Host(node, evidence, tuple(card for card in evidence.cards if card.vendor_id == vendor_id))
 
 
 def _device(provider: Provider, host: _Host, card: Card, *, enabled: bool, generation: int) -> Device:

@@ -75,6 +75,16 @@ def evidence_of(node: NodeView, now: datetime) -> Evidence | None:
     )
 
 
+def mentions(node: NodeView, pci_id: str) -> bool:
+    """Whether a host may have written down this id, which is four hexadecimal digits in lower case.
+
+    It costs a tenth of reading what the host wrote, and is wrong only where it says yes.
+    """
+    text = node.metadata.annotations.get(labels.GPU_HOST_PREFLIGHT, "")
+    written = text if pci_id.isdigit() else text.lower()
+    return pci_id in written or "\\u" in text
+
+
 def inventory_content(node: NodeView) -> Mapping[str, object]:
     """What a host says of itself but for the times, at which alone it differs each minute."""
     fields = _fields(node.metadata.annotations.get(labels.GPU_HOST_PREFLIGHT, ""))

@@ -22,7 +22,7 @@ from magicstick.api import labels
 from magicstick.api.observed import text_of
 from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.gpu.assessment import Assessment, Findings, assess
-from magicstick.gpu.devices import Device, Inventory, card_labels, devices_of, inventory_of
+from magicstick.gpu.devices import Device, Inventory, card_labels, devices_of
 from magicstick.gpu.evidence import evidence_of, inventory_content
 from magicstick.gpu.nodes import NodeView
 from magicstick.gpu.providers import VENDOR_MODULES, Provider, providers_of, without_provider
@@ -105,7 +105,7 @@ class HardwareFacts:
 
     def requested(self) -> tuple[str, ...]:
         """The vendor modules that are to be activated now; () while anything cannot be read."""
-        return tuple(module for module, found in self._assessments(()).items() if found.requested)
+        return tuple(module for module, found in self._assessments().items() if found.requested)
 
     def blind(self) -> str:
         """Why nothing can be said of any hardware now, as a sentence; "" while it can."""
@@ -158,8 +158,8 @@ class HardwareFacts:
 
     # --- internals: what is there ----------------------------------------------------------------
 
-    def _assessments(self, inventory: Inventory) -> dict[str, Assessment]:
-        """The verdicts that can be given now."""
+    def _assessments(self, inventory: Inventory | None = None) -> dict[str, Assessment]:
+        """The verdicts that can be given now, with devices where there is an inventory."""
         providers = self._known()
         if self.blind():
             return {}
@@ -170,8 +170,10 @@ class HardwareFacts:
             for module, findings in found.items()
             if findings is not None
         }
+        if inventory is None:
+            return verdicts
         return {
-            module: replace(each, devices=self._devices(each.provider, inventory)) if inventory else each
+            module: replace(each, devices=self._devices(each.provider, inventory))
             for module, each in verdicts.items()
         }
 
@@ -213,10 +215,10 @@ class HardwareFacts:
         store = self._reads.store(CUSTOM_RESOURCE_DEFINITION)
         return any(ObjectKey("", name) in store for name in provider.definition.required_crds)
 
-    def _inventory(self) -> Inventory:
-        if self.blind():
-            return ()
-        return inventory_of(self.nodes.by_index(INVENTORY_INDEX, labels.TRUE), self._clock.now())
+    def _inventory(self) -> Inventory | None:
+        """None while nodes cannot be read, or none has one."""
+        hosts = () if self.blind() else self.nodes.by_index(INVENTORY_INDEX, labels.TRUE)
+        return Inventory(hosts, self._clock.now()) if hosts else None
 
     def _is_vendors(self, activation: Resource) -> bool:
         providers = self._known()

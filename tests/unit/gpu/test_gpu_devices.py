@@ -1,13 +1,16 @@
 """The physical cards (spec: gpu §11), and when a host is believed (spec: gpu §6.5)."""
 
+import json
+from datetime import datetime
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magicstick.gpu.devices import DEVICE_LIMIT, Device, devices_of, inventory_of
-from magicstick.gpu.evidence import CARD_LIMIT, TEXT_LIMIT, evidence_of, inventory_content
+from magicstick.gpu import devices as module_under_test
+from magicstick.gpu.devices import DEVICE_LIMIT, Device, Inventory, devices_of
+from magicstick.gpu.evidence import CARD_LIMIT, TEXT_LIMIT, Evidence, evidence_of, inventory_content
 from magicstick.gpu.nodes import NodeView
 from magicstick.gpu.providers import providers_of
 from tests.support.gpu_objects import AMD, NVIDIA, card, host, node
@@ -18,7 +21,7 @@ PROVIDERS = providers_of(shipped_catalog())
 
 
 def devices(module: str, *nodes: NodeView, enabled: bool = True) -> tuple[Device, ...]:
-    return devices_of(PROVIDERS[module], inventory_of(nodes, NOW), enabled=enabled, generation=4)
+    return devices_of(PROVIDERS[module], Inventory(nodes, NOW), enabled=enabled, generation=4)
 
 
 def of(view: NodeView) -> dict[str, Any]:
@@ -242,3 +245,29 @@ def test_whatever_a_host_writes_never_raises(value: Any) -> None:
 def test_a_fresh_report_of_the_same_is_the_same() -> None:
     old, new = (node("n1", evidence=host("n1", generatedAt=text)) for text in ("a", "b"))
     assert inventory_content(old) == inventory_content(new) != {}
+
+
+def test_only_hosts_are_read_that_may_have_what_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def reading(view: NodeView, now: datetime) -> Evidence | None:
+        read.append(view.name)
+        return evidence_of(view, now)
+
+    monkeypatch.setattr(module_under_test, "evidence_of", reading)
+    names = [f"n{number:03}" for number in range(1000)]
+    nodes = [node(name, NVIDIA, evidence=host(name, card("10de"))) for name in names]
+    inventory = Inventory(nodes, NOW)
+    told = {
+        module: devices_of(provider, inventory, enabled=True, generation=1)
+        for module, provider in PROVIDERS.items()
+    }
+    assert [device["node"] for device in told["gpu"]] == names[:DEVICE_LIMIT]
+    assert read == names[: DEVICE_LIMIT + 1]
+    assert (told["amd-gpu"], told["intel-gpu"]) == ((), ())
+
+
+@pytest.mark.parametrize("written", ["10DE", "0x10de", "\\u0031\\u0030de"])
+def test_an_id_is_found_however_it_is_written(written: str) -> None:
+    text = json.dumps(host("n1", card("10de"))).replace('"10de"', f'"{written}"')
+    assert [device["pciId"] for device in devices("gpu", node("n1", evidence=text))] == ["10de:2684"]
