@@ -74,6 +74,9 @@ async def read(client: Client, query: Query, access: Access) -> Found:
         tasks = {
             kind: group.create_task(_source(client, query, access, kind, found)) for kind in query.sources
         }
+    # Whoever answers first: the same question is to get the same text.
+    found.absent.sort(key=query.sources.index)
+    found.problems.sort(key=str)
     objects = {kind: sorted(task.result(), key=_by_key) for kind, task in tasks.items()}
     found.objects = [obj for kind in query.sources for obj in objects[kind]]
     for wanted in query.wanted:

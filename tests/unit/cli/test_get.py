@@ -1,6 +1,7 @@
 """`magicstick get`: one look at a scripted server."""
 
 import asyncio
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -417,3 +418,15 @@ async def test_the_token_is_sent_and_never_written(cli: Cli, server: ScriptedSer
     done = await cli("get", "msmod")
     assert server.requests[0].headers["Authorization"] == "Bearer sesame"
     assert "sesame" not in done.out + done.err
+
+
+async def test_troubles_stand_in_one_order_whoever_answers_first(cli: Cli, server: ScriptedServer) -> None:
+    late = asyncio.Event()
+    denied = status(403, "Forbidden", "appliances: no")
+    server.answer("GET", path_of(APPLIANCE), dataclasses.replace(denied, after=late))
+    server.answer("GET", path_of(MODULE_ACTIVATION), status(403, "Forbidden", "modules: no"))
+    asked = asyncio.create_task(cli("get", "msmod,msapp"))
+    await server.arrived("GET", path_of(MODULE_ACTIVATION))
+    await server.arrived("GET", path_of(APPLIANCE))
+    late.set()
+    assert [line.split()[1] for line in (await asked).err.splitlines()] == ["appliances:", "modules:"]
