@@ -58,8 +58,7 @@ def text(app: str, values: Mapping[str, Any]) -> str:
     Raises:
         Refused: the chart does not accept them.
     """
-    given = values.get("instance") or {}
-    return _template(app, str(given.get("name", "x")), str(given.get("namespace", "x")), json.dumps(values))
+    return _template(app, json.dumps(values))
 
 
 def parsed(rendered: str) -> list[Object]:
@@ -104,8 +103,9 @@ def helm() -> Path:
 
 
 @functools.cache
-def _template(app: str, name: str, namespace: str, values: str) -> str:
-    command = [str(helm()), "template", name, str(CHARTS / app), "--namespace", namespace, "--values", "-"]
+def _template(app: str, values: str) -> str:
+    # Under a name of its own, since no chart may look at the release.
+    command = [str(helm()), "template", "release", str(CHARTS / app), "--values", "-"]
     result = subprocess.run(command, input=values, capture_output=True, text=True, check=False)
     if result.returncode:
         raise Refused(result.stderr)

@@ -8,13 +8,13 @@ Flux takes every chart from its own folder, without dependencies that somebody w
 {{- .Chart.Name | trimPrefix "magicstick-" | trimSuffix "-instance" -}}
 {{- end -}}
 
-{{- /* "name" and "suffix" joined in at most 63 characters; a name that is cut ends in a hash of the whole. */ -}}
+{{- /* "name" and "suffix" joined in at most 63 characters; one that is too long is cut and gets a hash of the whole. */ -}}
 {{- define "instance.join" -}}
 {{- $room := sub 62 (len .suffix) | int -}}
 {{- if le (len .name) $room -}}
 {{- .name -}}-{{- .suffix -}}
 {{- else -}}
-{{- .name | trunc (sub $room 13 | int) | trimSuffix "-" -}}-{{- .name | sha256sum | trunc 12 -}}-{{- .suffix -}}
+{{- regexReplaceAll "[^a-z0-9]+" .name "-" | trunc (sub $room 13 | int) | trimSuffix "-" -}}-{{- .name | sha256sum | trunc 12 -}}-{{- .suffix -}}
 {{- end -}}
 {{- end -}}
 
