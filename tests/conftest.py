@@ -1,11 +1,14 @@
 """Fixtures that every test may ask for."""
 
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from hack.devcluster import CONTROL_PLANE, FULL, AuditUnavailableError, DevCluster
+
+ON_CLUSTERS = tuple(Path(__file__).parent / folder for folder in ("integration", "e2e"))
 
 # How long an example takes says nothing of whether the code is right, and much of what else runs beside it.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -17,10 +20,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Whatever asks for a cluster is marked so, which makes `-m "not cluster"` complete."""
+    """Whatever asks for a cluster is marked so, which makes `-m "not cluster"` complete.
+
+    Beside those that use the common clusters, these are all tests of the folders that exist for it, since
+    some start a cluster of their own.
+    """
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
-        if names & {"control_plane", "cluster_full"}:
+        if names & {"control_plane", "cluster_full"} or any(
+            item.path.is_relative_to(each) for each in ON_CLUSTERS
+        ):
             item.add_marker(pytest.mark.cluster)
         if config.getoption("--no-cluster") and item.get_closest_marker("cluster"):
             item.add_marker(pytest.mark.skip(reason="--no-cluster"))
