@@ -98,7 +98,7 @@ class ProfileStoreReconciler:
         self._clock = clock
         self._claims = Claims(facts.site)
         self._unused: dict[str, datetime] = {}
-        self._models = ModelWakes(facts)
+        self._models = ModelWakes(facts, lambda: catalogs.compute_targets)
         self._declaration = _declare(
             facts, release, self._wakes, self._wakes_by_node, settings.requeue_seconds
         )

@@ -74,7 +74,7 @@ class ModelReconciler:
         self._clock = clock
         self._seams = seams
         self._resync_s = settings.requeue_seconds
-        self._wakes = ModelWakes(facts)
+        self._wakes = ModelWakes(facts, lambda: catalogs.compute_targets)
         self._declaration = _declare(facts.site, self._wakes, release, self._resync_s)
 
     @property
@@ -232,7 +232,7 @@ def _runtime_edges(site: Site, wakes: ModelWakes) -> tuple[Edge[Any], ...]:
             view=PodView,
         ),
         Edge(DEPLOYMENT, wakes.by_runtime, "whether a direct runtime is rolled out", label_selector=ours),
-        Edge(SERVICE, wakes.by_runtime, "whether a direct runtime can be reached", label_selector=ours),
+        Edge(SERVICE, wakes.by_runtime, "whether a direct runtime can be reached"),
         Edge(
             CONFIG_MAP,
             wakes.everyone,

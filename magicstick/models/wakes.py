@@ -4,11 +4,14 @@ The cost of a change is that of what it concerns: a Pod or a Model wakes its own
 those that may run on it, a module only when its readiness really changes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 from magicstick.api import labels
 from magicstick.api.model_activation import DEFAULT_COMPUTE_TARGET
+from magicstick.catalogs.compute_targets import ComputeTarget, ComputeTargetCatalog
 from magicstick.catalogs.modules import ModuleCatalog
+from magicstick.gpu.facts import NodeView
 from magicstick.kube.kinds import ObjectKey
 from magicstick.kube.objects import Resource, View
 from magicstick.models.catalog_facts import CatalogView, news
@@ -18,6 +21,9 @@ from magicstick.models.pods import MODEL_LABEL, PodView
 from magicstick.models.requirements import FREETOKEN, KUBEAI
 from magicstick.models.status import HEALTHY
 from magicstick.modules.facts import Readiness, State, readiness_of
+
+WELL_KNOWN: Final = "kubernetes.io/"
+"""Prefix of the labels by which every node tells its platform and its name."""
 
 
 def pod_changed(old: View | None, new: View | None) -> bool:
@@ -41,8 +47,10 @@ def _said(pod: View | None) -> tuple[object, ...] | None:
 class ModelWakes:
     """From changes to the keys of activations. Remembers the last certain readiness of each module."""
 
-    def __init__(self, facts: ModelFacts) -> None:
+    def __init__(self, facts: ModelFacts, targets: Callable[[], ComputeTargetCatalog | None]) -> None:
+        """`targets`: the compute targets now. Without them no model is resolved, whatever nodes do."""
         self._facts = facts
+        self._targets = targets
         self._last: dict[str, Readiness] = {}
         """By name of the Kustomization."""
         self._catalog: ModuleCatalog | None = None
@@ -62,11 +70,21 @@ class ModelWakes:
                 yield from self._facts.labelled(each.metadata.labels.get(MODEL_LABEL, ""))
 
     def by_node(self, old: View | None, new: View | None) -> Iterator[ObjectKey]:
-        """Models on accelerators; all local ones where the platform of a node is news."""
+        """Models on accelerators that the node has; all local ones where the platform of a node is news."""
         everyone = platform_changed(old, new)
+        concerned = frozenset(self._on_targets(old, new))
+        if not (everyone or concerned):
+            return
         for each in self._facts.activations.list():
-            if _runs_here(each) and (everyone or target_of(each) != "cpu"):
+            if _runs_here(each) and (everyone or target_of(each) in concerned):
                 yield each.metadata.key
+
+    def _on_targets(self, old: View | None, new: View | None) -> Iterator[str]:
+        """The targets that the node was of before the change, or is of after it."""
+        catalog = self._targets()
+        for name, target in () if catalog is None else catalog.targets.items():
+            if any(isinstance(each, NodeView) and is_of_target(each, target) for each in (old, new)):
+                yield name
 
     def by_kustomization(self, old: Resource | None, new: Resource | None) -> Iterable[ObjectKey]:
         """All, when a module that models may need becomes ready, or is it no more."""
@@ -134,6 +152,26 @@ class ModelWakes:
             return False
         self._last[name] = readiness
         return True
+
+
+def is_of_target(node: NodeView, target: ComputeTarget) -> bool:
+    """Whether a node has, or is marked to have, what makes an accelerator of this target.
+
+    Labels that nodes of any kind carry mark nothing.
+    """
+    marks = {
+        (label, value)
+        for selector in (
+            target.node_selector,
+            *(each.node_selector for each in target.engine_profiles.values()),
+        )
+        for label, value in selector.items()
+        if not label.startswith(WELL_KNOWN)
+    }
+    offered = node.status.allocatable or {}
+    return any(name in offered for name in target.resource_names) or not marks.isdisjoint(
+        node.metadata.labels.items()
+    )
 
 
 def _serving_modules(catalog: ModuleCatalog) -> frozenset[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from magicstick.api import labels
 from magicstick.api.kinds import KUBEAI_MODEL, KUSTOMIZATION, MODEL_ACTIVATION, MODULE_ACTIVATION
+from magicstick.catalogs.compute_targets import ComputeTargetCatalog
 from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.gpu.nodes import NodeView
 from magicstick.kube.informer import InformerState
@@ -27,6 +28,7 @@ from tests.support.model_objects import activation, live_deployment, live_model,
 from tests.support.module_objects import activation as module_activation
 from tests.support.module_objects import catalog, kustomization
 from tests.support.module_world import FakeCatalogs, FakeDefinitions
+from tests.support.shipped import TARGETS
 
 MODULES = catalog(
     kubeai={},
@@ -83,7 +85,8 @@ class Corner:
         facts = ModuleFacts(self.shelves, self.catalogs, Site(), FakeDefinitions())
         self.judged: list[str] = []
         self.facts = ModelFacts(facts, self.shelves, self._evidence)
-        self.wakes = ModelWakes(self.facts)
+        self.targets: ComputeTargetCatalog | None = TARGETS
+        self.wakes = ModelWakes(self.facts, lambda: self.targets)
         for name, spec in (
             ("on-cpu", {"type": "local", "local": {"computeTarget": "cpu"}}),
             ("on-gpu", {"type": "local", "local": {}}),
@@ -136,6 +139,23 @@ def test_a_device_wakes_models_on_accelerators_and_a_new_platform_all_that_run_h
     before, after = node("n1"), node("n1", allocatable={"nvidia.com/gpu": "1"})
     assert names(wakes.by_node(before, after)) == ["on-gpu"]
     assert names(wakes.by_node(None, after)) == ["on-cpu", "on-gpu"]
+
+
+def test_a_node_wakes_only_models_on_the_targets_that_it_was_or_is_of() -> None:
+    corner = Corner()
+    spec = {"type": "local", "local": {"computeTarget": "amd-gpu"}}
+    corner.shelves.put(MODEL_ACTIVATION, activation("on-amd", spec=spec))
+    wakes, plain = corner.wakes, node("n1")
+    amd, nvidia = (node("n1", allocatable={name: "1"}) for name in ("amd.com/gpu", "nvidia.com/gpu"))
+    marked = node("n1", labelled={"appliance.magicstick.dev/amd-vllm-eligible": "true"})
+    assert names(wakes.by_node(plain, node("n1", labelled={"example.com/other": "true"}))) == []
+    assert names(wakes.by_node(plain, node("n1", allocatable={"example.com/thing": "1"}))) == []
+    assert names(wakes.by_node(plain, amd)) == names(wakes.by_node(amd, plain)) == ["on-amd"]
+    assert names(wakes.by_node(plain, marked)) == names(wakes.by_node(marked, plain)) == ["on-amd"]
+    assert names(wakes.by_node(nvidia, node("n1", allocatable={"nvidia.com/gpu": "0"}))) == ["on-gpu"]
+    assert names(wakes.by_node(nvidia, amd)) == ["on-amd", "on-gpu"]
+    corner.targets = None
+    assert names(wakes.by_node(plain, nvidia)) == []
 
 
 def test_a_heartbeat_and_a_fresh_inventory_are_no_news_of_a_node() -> None:

@@ -402,12 +402,13 @@ def woken_by(bench: Bench, old: NodeView, new: NodeView) -> list[ObjectKey]:
 
 
 def test_nodes_wake_the_store_only_for_models_that_depend_on_them() -> None:
-    bench, labelled = Bench(), node("n1", labelled={"example.com/other": "true"})
+    bench, labelled = Bench(), node("n1", allocatable={"nvidia.com/gpu": "1"})
     assert woken_by(bench, node("n1"), labelled) == []
     bench.want(demo())
     assert woken_by(bench, node("n1"), labelled) == []
     bench.want(demo(), activation("fast", spec={"type": "local", "local": {"computeTarget": "nvidia-gpu"}}))
     assert woken_by(bench, node("n1"), labelled) == [KEY]
+    assert woken_by(bench, node("n1"), node("n1", labelled={"example.com/other": "true"})) == []
     assert (
         woken_by(
             bench, node("n1", heartbeat="2026-01-01T12:00:00Z"), node("n1", heartbeat="2026-01-01T12:01:00Z")
