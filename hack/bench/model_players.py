@@ -12,15 +12,15 @@ every detail; with a thousand models they, and not the operator, would be measur
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from collections.abc import AsyncIterator
+from typing import Final
 
-import msgspec
 from aiohttp import web
 
 from hack.bare import BareClient
 from hack.bench import model_objects as objects
 from hack.bench.objects import FLUX_NAMESPACE
+from hack.devcluster.actors.following import Collection, Object
 from hack.devcluster.layout import LOOPBACK
 from tests.support.kubeai import KubeAiPlayer
 
@@ -32,8 +32,6 @@ AT_ONCE: Final = 16
 """Models that KubeAI works on at a time."""
 NO_SERVER: Final = "192.0.2.10"
 """The address of Pods that nobody asks anything (documentation, RFC 5737)."""
-
-Object = Mapping[str, Any]
 
 
 class OllamaServers:
@@ -96,14 +94,23 @@ class ModelPlayers:
         self._serving: set[str] = set()
         self._news, self._changed = asyncio.Event(), asyncio.Condition()
         self._models: asyncio.Queue[Object] = asyncio.Queue()
+        self._made: set[str] = set()
+        self._handled = ""
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["ModelPlayers"]:
         """Play within the block; a fault of a player ends it."""
         workers = [self._make_pods() for _ in range(AT_ONCE)]
-        others = (self._follow_models(), self._follow_releases(), self._follow_activations(), self._publish())
+        followers = [
+            Collection(self._client, path, changed).follow()
+            for path, changed in (
+                (objects.MODELS, self._see_model),
+                (RELEASES, self._see_release),
+                (objects.ACTIVATIONS, self._see_activation),
+            )
+        ]
         async with self.ollama.running(), asyncio.TaskGroup() as group:
-            playing = [group.create_task(each) for each in (*others, *workers)]
+            playing = [group.create_task(each) for each in (*followers, *workers, self._publish())]
             yield self
             for each in playing:
                 each.cancel()
@@ -122,11 +129,11 @@ class ModelPlayers:
 
     # -- KubeAI and the kubelets ----------------------------------------------------------------------
 
-    async def _follow_models(self) -> None:
-        async for line in self._client.stream(f"{objects.MODELS}?watch=1"):
-            event = msgspec.json.decode(line)
-            if event["type"] == "ADDED":
-                self._models.put_nowait(event["object"])
+    def _see_model(self, type_: str, model: Object) -> None:
+        uid = model["metadata"]["uid"]
+        if type_ != "DELETED" and uid not in self._made:
+            self._made.add(uid)
+            self._models.put_nowait(model)
 
     async def _make_pods(self) -> None:
         while True:
@@ -150,27 +157,19 @@ class ModelPlayers:
 
     # -- Helm -----------------------------------------------------------------------------------------
 
-    async def _follow_releases(self) -> None:
-        handled = ""
-        async for line in self._client.stream(f"{RELEASES}?watch=1"):
-            release = msgspec.json.decode(line)["object"]
-            asked = release["metadata"].get("annotations", {}).get(REQUESTED_AT, "")
-            if asked != handled:
-                handled = asked
-                await self._kubeai.take_now()
+    async def _see_release(self, _: str, release: Object) -> None:
+        asked = release["metadata"].get("annotations", {}).get(REQUESTED_AT, "")
+        if asked != self._handled:
+            self._handled = asked
+            await self._kubeai.take_now()
 
     # -- the model catalog ----------------------------------------------------------------------------
 
-    async def _follow_activations(self) -> None:
-        async for line in self._client.stream(f"{objects.ACTIVATIONS}?watch=1"):
-            event = msgspec.json.decode(line)
-            await self._see(event["object"], gone=event["type"] == "DELETED")
-
-    async def _see(self, activation: Object, *, gone: bool) -> None:
+    async def _see_activation(self, type_: str, activation: Object) -> None:
         name, status = activation["metadata"]["name"], activation.get("status", {})
         current = status.get("observedGeneration") == activation["metadata"]["generation"]
         conditions = {each["type"]: each["status"] for each in status.get("conditions", ())}
-        told = conditions if current and not gone else {}
+        told = conditions if current and type_ != "DELETED" else {}
         serves = told.get("RuntimeReady") == "True" or _external(activation, told)
         _put(self._serving, name, belongs=serves)
         if self._serving != self.published:
@@ -192,7 +191,7 @@ class ModelPlayers:
                 )
 
 
-def _external(activation: Object, told: Mapping[str, str]) -> bool:
+def _external(activation: Object, told: Object) -> bool:
     return bool(told) and activation["spec"]["type"] == "external"
 
 

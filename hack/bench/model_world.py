@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import yaml
 
 from hack.bare import BareClient, RefusedError, spread
 from hack.bench import model_objects as objects
-from hack.bench.model_players import ModelPlayers
+from hack.bench.model_players import RELEASES, ModelPlayers
 from hack.bench.objects import ACTIVATIONS as MODULE_ACTIVATIONS
 from hack.bench.objects import CONFIG_MAPS, FLUX_NAMESPACE, GROUP, OPERATOR_NAMESPACE, config_map
 from hack.bench.world import CONCURRENCY, ROOT, World, furnish
@@ -37,7 +38,8 @@ async def model_world(directory: Path) -> AsyncIterator[World]:
 async def furnish_models(cluster: DevCluster, client: BareClient) -> None:
     """Kinds, namespaces, the real catalogs of targets and presets, nodes, and KubeAI."""
     await asyncio.to_thread(install_kinds, cluster)
-    await until("KubeAI's kind is served", lambda: _served(client, objects.MODELS))
+    for path in (objects.ACTIVATIONS, objects.MODELS, RELEASES):
+        await until(f"{path} is served", functools.partial(_served, client, path))
     await furnish(client)
     for name, key, content in (
         ("magicstick-module-catalog", "modules.json", {"groups": {}, "modules": dict(MODULES)}),
