@@ -279,7 +279,7 @@ MODEL_PLACES = re.compile(r"config\.raw\.model$|config\.(small_)?model$|models\.
 @every_app
 def test_a_model_stays_text_as_the_key_of_a_map(app: str) -> None:
     for obj in render(app, {"model": "1e3"}):
-        walk(obj, lambda path, value: all_text(path, value))
+        walk(obj, all_text)
 
 
 def all_text(path: str, value: Any) -> None:
