@@ -17,7 +17,9 @@ Object = dict[str, Any]
 
 SITE: Final = GatewaySite()
 DOMAINS: Final = Domains("magicstick.local", "magicstick.example.com", "magicstick.example.com")
-KINDS: Final[Mapping[str, Kind]] = {each.kind: each for each in (HTTP_ROUTE, REFERENCE_GRANT, SECURITY_POLICY)}
+KINDS: Final[Mapping[str, Kind]] = {
+    each.kind: each for each in (HTTP_ROUTE, REFERENCE_GRANT, SECURITY_POLICY)
+}
 OPERATOR: Final = "magicstick-operator"
 
 
@@ -57,7 +59,8 @@ def ancestor(
         },
         "controllerName": "gateway.envoyproxy.io/gatewayclass-controller",
         "conditions": [
-            {"type": type_, "status": value, "observedGeneration": generation} for type_, value in said.items()
+            {"type": type_, "status": value, "observedGeneration": generation}
+            for type_, value in said.items()
         ],
     }
 

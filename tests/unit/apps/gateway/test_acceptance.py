@@ -38,7 +38,10 @@ def changed(**members: Any) -> dict[str, Any]:
         (said(ancestor(generation=4), ancestor(generation=3, gateway="other")), False),
         (said(ancestor(generation=4, gateway="other")), False),
         (said({**ancestor(generation=4), "conditions": []}), False),
-        (said({**ancestor(generation=4), "ancestorRef": {"kind": "Service", "name": "identity-pilot"}}), False),
+        (
+            said({**ancestor(generation=4), "ancestorRef": {"kind": "Service", "name": "identity-pilot"}}),
+            False,
+        ),
         (said(ancestor(generation=4, Overridden="True")), False),
         (said(ancestor(generation=4, Overridden="False")), True),
         (said(ancestor(generation=4, Merged="True")), True),
@@ -98,7 +101,16 @@ FOREIGN = managed("kubectl-edit", "Update", fields({"cors": {}}))
         stored(BODY, spec=changed(cors={}), edits=[FOREIGN]),
         stored(BODY, edits=[managed("magicstick-operator", "Update", fields({"oidc": {}}))]),
     ],
-    ids=["digest", "no digest", "fail open", "target gone", "role gone", "token check gone", "addition", "own name"],
+    ids=[
+        "digest",
+        "no digest",
+        "fail open",
+        "target gone",
+        "role gone",
+        "token check gone",
+        "addition",
+        "own name",
+    ],
 )
 def test_an_edited_policy_is_not_accepted_whatever_the_gateway_says(policy: Resource) -> None:
     """E36, and edits that leave the digest alone."""

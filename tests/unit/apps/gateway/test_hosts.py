@@ -31,11 +31,11 @@ MDNS, PUBLIC = "magicstick.local", "magicstick.example.com"
         ("Zoë Müller", "zoe-muller"),
         ("Zoe\u0308", "zoe"),
         ("Straße", "strasse"),
-        ("ＦＵＬＬ　ｗｉｄｔｈ", "full-width"),
+        ("\uff26\uff2c\u3000\uff57\uff54", "fl-wt"),
         ("№ 5 ℡", "no-5-tel"),
         ("ﬁne", "fine"),
         ("İzmir", "izmir"),
-        ("dıno", "d-no"),
+        ("d\u0131no", "d-no"),
         ("東京-demo", "demo"),
         ("демо", ""),
         ("🙂", ""),
@@ -94,7 +94,7 @@ def test_hosts_are_short_name_application_and_domain() -> None:
 
 
 @pytest.mark.parametrize(("length", "served"), [(62, True), (63, True), (64, False)])
-def test_a_label_over_63_characters_is_refused_with_the_limit(length: int, served: bool) -> None:
+def test_a_label_over_63_characters_is_refused_with_the_limit(length: int, *, served: bool) -> None:
     problem = hosts_problem(hosts_of("a" * length, "hermes", DOMAINS))
     assert (problem is None) == served
     if problem is not None:
@@ -106,7 +106,7 @@ def test_a_label_over_63_characters_is_refused_with_the_limit(length: int, serve
 
 
 @pytest.mark.parametrize(("length", "served"), [(252, True), (253, True), (254, False)])
-def test_a_host_over_253_characters_is_refused_with_the_limit(length: int, served: bool) -> None:
+def test_a_host_over_253_characters_is_refused_with_the_limit(length: int, *, served: bool) -> None:
     rest = length - len("demo.hermes.") - len(".example.com")
     labels = [("a" * 50)] * (rest // 51) + ["b" * (rest % 51)]
     public = ".".join(labels) + ".example.com"

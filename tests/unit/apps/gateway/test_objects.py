@@ -127,7 +127,9 @@ def test_only_application_routes_have_a_timeout_of_their_own(timeout: str | None
 @pytest.mark.req("MS-201")
 def test_an_application_that_must_not_see_cookies_has_them_removed_on_its_own_routes() -> None:
     """E32."""
-    given = access("hermes-one", application="hermes", backend=Backend("hermes-one", "ai", 9119), strip_cookies=True)
+    given = access(
+        "hermes-one", application="hermes", backend=Backend("hermes-one", "ai", 9119), strip_cookies=True
+    )
     objects = made(given)
     stripped = [{"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": ["Cookie"]}}]
     for side in ("local", "public"):
@@ -184,7 +186,10 @@ def test_the_guard_is_asked_about_this_very_instance(authentication: str) -> Non
         ]
         assert asked["headersToExtAuth"] == ["Cookie", "Authorization"]
         assert asked["failOpen"] is False
-        marks = [each[name]["metadata"]["annotations"]["appliance.magicstick.dev/access-guard-spec"] for each in (first, again)]
+        marks = [
+            each[name]["metadata"]["annotations"]["appliance.magicstick.dev/access-guard-spec"]
+            for each in (first, again)
+        ]
         assert marks[0] != marks[1]
         assert marks[0] == digest(first[name]["spec"])
 
@@ -217,12 +222,18 @@ def test_settings_say_where_the_gateway_is_and_what_it_asks() -> None:
         assert objects[name]["metadata"]["namespace"] == "edge"
         (parent,) = objects[name]["spec"]["parentRefs"]
         assert (parent["name"], parent["sectionName"]) == ("front", "https")
-    assert all("sectionName" not in each["spec"]["parentRefs"][0] for each in made(access()).values() if "parentRefs" in each["spec"])
+    assert all(
+        "sectionName" not in each["spec"]["parentRefs"][0]
+        for each in made(access()).values()
+        if "parentRefs" in each["spec"]
+    )
     spec = objects[LOCAL_POLICY]["spec"]
     (guard,) = spec["extAuth"]["http"]["backendRefs"]
     assert (guard["name"], guard["port"]) == ("guard", 9090)
     assert (spec["oidc"]["clientID"], spec["oidc"]["clientSecret"]["name"]) == ("client", "client-secret")
-    assert spec["oidc"]["provider"]["tokenEndpoint"].startswith("http://keycloak.edge.svc.cluster.local:8080/")
+    assert spec["oidc"]["provider"]["tokenEndpoint"].startswith(
+        "http://keycloak.edge.svc.cluster.local:8080/"
+    )
     assert objects[GRANT]["spec"]["from"][0]["namespace"] == "edge"
 
 

@@ -174,12 +174,12 @@ class WayIn(RuleBasedStateMachine):
 
     @precondition(lambda self: self.world.of(SECURITY_POLICY))
     @rule(data=st.data(), accept=st.booleans(), lag=st.integers(0, 1))
-    def judge(self, data: st.DataObject, accept: bool, lag: int) -> None:
+    def judge(self, data: st.DataObject, *, accept: bool, lag: int) -> None:
         self.world.judge(self._some(data, SECURITY_POLICY), accept=accept, lag=lag)
 
     @precondition(lambda self: self.world.of(SECURITY_POLICY))
     @rule(data=st.data(), change=POLICY_EDITS, accept=st.booleans())
-    def edit_a_policy(self, data: st.DataObject, change: Callable[[Object], None], accept: bool) -> None:
+    def edit_a_policy(self, data: st.DataObject, change: Callable[[Object], None], *, accept: bool) -> None:
         place = self._some(data, SECURITY_POLICY)
         self.world.edit(place, change)
         if accept:
@@ -210,7 +210,6 @@ class WayIn(RuleBasedStateMachine):
 
     # --- in the end ----------------------------------------------------------------------------------------
 
-
     def teardown(self) -> None:
         """Once everybody else is at rest, the instance is served, by exactly what it wants."""
         self.world.release()
@@ -218,9 +217,11 @@ class WayIn(RuleBasedStateMachine):
             self._pass(self._plan, 100)
             self.world.judge_all()
         assert self._pass(self._plan, 100) == 0
-        assert self.world.specs() == {place: body["spec"] for place, body in bodies(wanted(self.wanted, SITE)).items()}
+        assert self.world.specs() == {
+            place: body["spec"] for place, body in bodies(wanted(self.wanted, SITE)).items()
+        }
         assert not self.world.exposed()
 
 
-WayIn.TestCase.settings = settings(max_examples=300, stateful_step_count=25, deadline=None)
+WayIn.TestCase.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
 TestWayIn = pytest.mark.req("MS-168")(WayIn.TestCase)
