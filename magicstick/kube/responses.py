@@ -104,6 +104,8 @@ def of_status(code: int, headers: Mapping[str, str], status: Status, *, collecti
     kind: type[ApiError]
     if _namespace_trouble(code, status, details):
         kind = NamespaceTerminating
+    elif _kind_is_going(code, status):
+        kind = KindNotServed
     elif code == HTTPStatus.UNPROCESSABLE_ENTITY and any(cause.field == UID for cause in details.causes):
         # An apply that carries the uid of the object's predecessor.
         kind = Conflict
@@ -128,6 +130,11 @@ def _namespace_trouble(code: int, status: Status, details: Details) -> bool:
             "because it is being terminated" in status.message
         )
     return False
+
+
+def _kind_is_going(code: int, status: Status) -> bool:
+    """A create of a kind whose definition is being deleted: a matter of time, and of nobody's rights."""
+    return code == HTTPStatus.FORBIDDEN and "custom resource definition is terminating" in status.message
 
 
 def _of_unexplained(message: str) -> type[ApiError]:

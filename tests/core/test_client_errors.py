@@ -126,6 +126,11 @@ def test_a_missing_collection_is_a_kind_that_is_not_served() -> None:
     assert type(error(404, "NotFound", message, details={}, collection=True)) is KindNotServed
 
 
+def test_a_kind_whose_definition_is_being_deleted_is_none_that_is_served() -> None:
+    message = 'models.kubeai.org "a" is forbidden: create not allowed while custom resource definition is terminating'
+    assert type(error(403, "Forbidden", message, details={"name": "a"})) is KindNotServed
+
+
 def test_a_terminating_namespace_is_recognised_by_its_message_alone() -> None:
     message = (
         'configmaps "a" is forbidden: unable to create new content in namespace x '
