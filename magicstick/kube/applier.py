@@ -159,11 +159,12 @@ class Applier:
         if self._cached(kind, _key_of(body)) is not None:
             self.counters.skipped += 1
             return False
-        self._note(Place(kind, _key_of(body)), digest(body))
+        self.counters.sent += 1
         try:
             created = await self._client.create(kind, body)
         except AlreadyExists:
             return False
+        self._note(Place(kind, _key_of(body)), digest(body))
         self._caches.written(kind, created)
         return True
 
@@ -179,7 +180,7 @@ class Applier:
         if live is not None and live.metadata.uid == uid and live.metadata.dying:
             self.counters.skipped += 1
             return False
-        self._note(Place(kind, key), "delete")
+        self.counters.sent += 1
         try:
             left = await self._client.delete(kind, key, uid=uid, resource_version=resource_version)
         except NotFound as error:
@@ -190,6 +191,7 @@ class Applier:
                 raise
             self._forget(kind, key, uid)
             return False
+        self._note(Place(kind, key), "delete")
         if left is not None and left.metadata.dying:
             self._caches.written(kind, left)
         else:
@@ -211,11 +213,12 @@ class Applier:
         if live is None or live.metadata.uid != uid or live.metadata.dying or holds(body, live):
             self.counters.skipped += 1
             return False
-        self._note(Place(kind, key), digest(body))
+        self.counters.sent += 1
         bound = {"uid": uid, "resourceVersion": live.metadata.resource_version}
         result = await self._client.merge_patch(
             kind, key, {**body, "metadata": {**body.get("metadata", {}), **bound}}
         )
+        self._note(Place(kind, key), digest(body))
         self._caches.written(kind, result)
         changed = live.metadata.resource_version != result.metadata.resource_version
         self.counters.without_effect += not changed
@@ -322,13 +325,14 @@ class Applier:
     async def _send(self, place: Place, body: Body, live: Resource | None) -> bool:
         """Server-side apply bound to the object that was decided on; whether it changed anything."""
         desired = self._desired(place, body)
-        self._note(place, desired)
+        self.counters.sent += 1
         bound = body
         if live is not None:
             bound = {**body, "metadata": {**body["metadata"], **_precondition(place, live)}}
         result = await self._client.apply(
             place.kind, bound, subresource=place.subresource or None, force=live is not None
         )
+        self._note(place, desired)
         self._caches.written(place.kind, result)
         self._rewritten.settle(place, result.metadata.uid, desired, self._differences(place, body, result))
         changed = live is None or live.metadata.resource_version != result.metadata.resource_version
@@ -353,8 +357,7 @@ class Applier:
         return digest(body["status"] if place.subresource else body)
 
     def _note(self, place: Place, desired: str) -> None:
-        """Count a request, and report an object that gets the same one over and over."""
-        self.counters.sent += 1
+        """Report an object that gets the same write over and over; one that was refused is none."""
         writes = self._hot.note(place, desired, self._clock.monotonic())
         if not writes:
             return

@@ -634,10 +634,28 @@ async def test_new_intentions_are_no_fight() -> None:
     assert bench.hot == []
 
 
+async def test_several_who_create_the_same_at_once_are_no_fight() -> None:
+    bench = Bench()
+    bench.cluster.cached = False
+    for _ in range(30):
+        bench.answers(AlreadyExists("exists"))
+        assert not await bench.applier.create(WIDGET, desired({}))
+    assert bench.hot == []
+
+
+async def test_what_is_refused_each_time_is_no_fight() -> None:
+    bench = Bench()
+    for _ in range(30):
+        bench.answers(KindNotServed("gone"))
+        with pytest.raises(KindNotServed):
+            await bench.applier.apply(WIDGET, desired({}))
+    assert bench.hot == []
+
+
 async def test_what_is_remembered_of_writes_does_not_grow_for_ever() -> None:
     bench = Bench()
     for number in range(300):
-        bench.answers(AlreadyExists("exists"))
+        bench.answers(widget(f"w{number}", 5 + number))
         body = desired({})
         body["metadata"]["name"] = f"w{number}"
         await bench.applier.create(WIDGET, body)
