@@ -26,7 +26,8 @@ def accepted(live: Resource, body: Mapping[str, Any], site: GatewaySite) -> bool
     """Whether `live` is what `body` wants, and every ancestor has accepted it, our Gateway among them."""
     ours = ObjectKey(site.namespace, site.gateway)
     return (
-        live.metadata.annotations.get(labels.ACCESS_GUARD_SPEC) == digest(body["spec"])
+        live.metadata.annotations.get(labels.ACCESS_GUARD_SPEC)
+        == body["metadata"]["annotations"][labels.ACCESS_GUARD_SPEC]
         and _has(live.spec, body["spec"])
         and not _leftover(live, body)
         and not edited(live)

@@ -12,6 +12,7 @@ from magicstick.apps.ports import Access, Backend, Domains, GatewaySite
 from magicstick.kube.kinds import Kind
 from tests.support import golden
 from tests.support.gateway_objects import SITE, Object, access, bodies
+from tests.support.shipped import APPLICATIONS
 
 LOCAL, LOCAL_CALLBACK = "kubeopencode-demo-local", "kubeopencode-demo-local-callback"
 PUBLIC, PUBLIC_CALLBACK = "kubeopencode-demo-public", "kubeopencode-demo-public-callback"
@@ -112,33 +113,46 @@ def test_one_sign_in_serves_local_and_public_hosts() -> None:
         assert spec["oidc"]["clientSecret"]["name"] == "magicstick-human-gateway-client"
 
 
+def catalogued(name: str) -> Access:
+    """An instance of an application as the shipped catalog has it."""
+    route = APPLICATIONS.applications[name].route
+    return access(
+        f"{name}-demo",
+        application=name,
+        backend=Backend(f"{name}-demo", "ai", route.port),
+        request_timeout=route.request_timeout,
+        strip_cookies=route.strip_cookies,
+    )
+
+
 @pytest.mark.req("MS-163")
 @pytest.mark.req("MS-164")
-@pytest.mark.parametrize("timeout", ["0s", None])
-def test_only_application_routes_have_a_timeout_of_their_own(timeout: str | None) -> None:
+@pytest.mark.parametrize("name", APPLICATIONS.applications)
+def test_no_timeout_ends_a_stream_of_an_application_and_sign_in_keeps_the_default(name: str) -> None:
     """E31."""
-    objects = made(access(request_timeout=timeout))
-    for name in (LOCAL, PUBLIC):
-        assert rule(objects[name]).get("timeouts") == (None if timeout is None else {"request": "0s"})
-    for name in (LOCAL_CALLBACK, PUBLIC_CALLBACK):
-        assert "timeouts" not in rule(objects[name])
+    objects = made(catalogued(name))
+    for side in ("local", "public"):
+        assert rule(objects[f"{name}-demo-{side}"])["timeouts"] == {"request": "0s"}
+        assert "timeouts" not in rule(objects[f"{name}-demo-{side}-callback"])
+
+
+def test_a_route_whose_application_asks_for_no_timeout_keeps_the_default() -> None:
+    assert "timeouts" not in rule(made(access(request_timeout=None))[LOCAL])
 
 
 @pytest.mark.req("MS-201")
-def test_an_application_that_must_not_see_cookies_has_them_removed_on_its_own_routes() -> None:
+@pytest.mark.parametrize("name", APPLICATIONS.applications)
+def test_hermes_alone_never_sees_the_browsers_cookies(name: str) -> None:
     """E32."""
-    given = access(
-        "hermes-one", application="hermes", backend=Backend("hermes-one", "ai", 9119), strip_cookies=True
-    )
-    objects = made(given)
-    stripped = [{"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": ["Cookie"]}}]
+    objects = made(catalogued(name))
+    removal = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": ["Cookie"]}}
     for side in ("local", "public"):
-        assert rule(objects[f"hermes-one-{side}"])["filters"] == stripped
-        assert rule(objects[f"hermes-one-{side}"])["backendRefs"][0]["port"] == 9119
-        assert "filters" not in rule(objects[f"hermes-one-{side}-callback"])
+        route = rule(objects[f"{name}-demo-{side}"])
+        assert route.get("filters") == ([removal] if name == "hermes" else None)
+        assert name != "hermes" or route["backendRefs"][0]["port"] == 9119
+        assert "filters" not in rule(objects[f"{name}-demo-{side}-callback"])
 
 
-@pytest.mark.req("MS-156")
 @pytest.mark.req("MS-160")
 def test_every_route_leads_to_the_one_service_that_the_grant_admits() -> None:
     objects = made(access(backend=Backend("demo", "lab", 4096)))

@@ -12,6 +12,7 @@ from magicstick.apps.gateway.hosts import hosts_of
 from magicstick.apps.gateway.plan import close, hold, plan, remove, wanted
 from magicstick.apps.kinds import HTTP_ROUTE, SECURITY_POLICY
 from magicstick.apps.ports import Access, Backend, Domains
+from magicstick.kube.kinds import Kind
 from magicstick.runtime.plan import Step
 from tests.support.gateway_objects import SITE, Object, access, bodies
 from tests.support.gateway_world import GatewayWorld
@@ -195,11 +196,11 @@ class WayIn(RuleBasedStateMachine):
     def delete_something(self, data: st.DataObject) -> None:
         self.world.remove(data.draw(st.sampled_from(sorted(self.world.objects, key=str))))
 
-    @precondition(lambda self: self.world.objects)
-    @rule(data=st.data())
-    def put_a_finalizer(self, data: st.DataObject) -> None:
-        held = self.world.objects[data.draw(st.sampled_from(sorted(self.world.objects, key=str)))]
-        held.finalizers = held.finalizers or not held.dying
+    @rule(kind=st.sampled_from([HTTP_ROUTE, SECURITY_POLICY]))
+    def put_finalizers(self, kind: Kind) -> None:
+        for place in self.world.of(kind):
+            held = self.world.objects[place]
+            held.finalizers = held.finalizers or not held.dying
 
     @rule()
     def take_finalizers(self) -> None:
