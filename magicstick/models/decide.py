@@ -34,6 +34,9 @@ from magicstick.models.status import ModelPhase, ModelReason, Outcome
 from magicstick.modules.facts import State
 from magicstick.runtime.plan import Plan
 
+NO_FIELD: Final = "<nil>"
+NAMED_FIELDS: Final = 5
+
 Rule = Callable[[ModelObservation], Plan | None]
 
 
@@ -64,9 +67,8 @@ def decide_failure(o: ModelObservation, error: ApiError) -> Plan:
             message = "The operator lacks a right that it needs for this model. Its log names the request."
             return report(o, ModelPhase.DEGRADED, ModelReason.PERMISSION_DENIED, message)
         case Rejected():
-            fields = ", ".join(sorted({field for field, _ in error.causes if field}))
-            where = f" because of {fields}" if fields else ""
-            message = f"The API server refuses what the model needs{where}. The operator's log says why."
+            message = f"The API server refuses what the model needs{_because(error)}. "
+            message += "The operator's log says why."
             return report(o, ModelPhase.DEGRADED, ModelReason.API_REJECTED, message)
         case NamespaceTerminating():
             message = f"Namespace {o.namespace} does not exist or is being deleted."
@@ -215,6 +217,15 @@ def _remove(o: ModelObservation, why: str) -> Plan | None:
         return None
     message = f"Model {o.name} is being {why}, and its runtime is being removed: {_named(o.runtimes)}."
     return report(o, ModelPhase.REMOVING, ModelReason.REMOVING, message, removal(o.runtimes))
+
+
+def _because(error: Rejected) -> str:
+    """The fields that are refused, as far as the server names any: it says `<nil>` of the object as a whole."""
+    fields = sorted({field for field, _ in error.causes} - {"", NO_FIELD})
+    if not fields:
+        return ""
+    more = f" and {len(fields) - NAMED_FIELDS} more" if len(fields) > NAMED_FIELDS else ""
+    return f" because of {', '.join(fields[:NAMED_FIELDS])}{more}"
 
 
 def _named(runtimes: tuple[Runtime, ...] | list[Runtime]) -> str:

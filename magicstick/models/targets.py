@@ -55,8 +55,11 @@ def find_place(catalog: ComputeTargetCatalog, local: LocalModel, hardware: Hardw
     definition = catalog.targets.get(name)
     if definition is None:
         problem = catalog.invalid.get(f"targets.{name}")
-        known = f"has an invalid entry in the compute-target catalog ({problem})" if problem else None
-        refuse(_FIELD, known or f"must be one of {', '.join(catalog.targets)}, as the catalog has them")
+        if problem:
+            refuse(_FIELD, f"has an invalid entry in the compute-target catalog ({problem})")
+        offered = ", ".join(catalog.targets)
+        known = f"one of {offered}, as the catalog has them" if offered else "in the catalog, which has none"
+        refuse(_FIELD, f"must be {known}")
     if local.engine not in definition.engines:
         offered = ", ".join(definition.engines)
         refuse(

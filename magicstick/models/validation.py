@@ -15,6 +15,8 @@ from magicstick.kube.objects import Resource
 from magicstick.models.kv_cache import canonical
 from magicstick.models.resolved import Reason, Refusal
 
+MOST_REPLICAS: Final = 2**31 - 1
+"""KubeAI counts them in 32 bits."""
 TYPES: Final = ("local", "external")
 _FORBIDDEN_IN_ENV_NAMES: Final = ("=", "\0")
 
@@ -75,12 +77,14 @@ def replicas(local: LocalModel) -> tuple[int, int]:
     """Least and most replicas; what is left out is one.
 
     Raises:
-        RefusedError: there may be none at all, or fewer than there must be.
+        RefusedError: there may be none at all, fewer than there must be, or more than can be counted.
     """
     least = 1 if local.min_replicas is None else local.min_replicas
     most = 1 if local.max_replicas is None else local.max_replicas
     if most < 1:
         refuse("spec.local.maxReplicas", "must be at least 1: set spec.enabled to false to stop the model")
+    if most > MOST_REPLICAS:
+        refuse("spec.local.maxReplicas", f"must be at most {MOST_REPLICAS}")
     if most < least:
         refuse("spec.local.maxReplicas", "must be at least minReplicas, which is 1 where it is left out")
     return least, most

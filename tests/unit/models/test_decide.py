@@ -431,6 +431,15 @@ def test_the_refused_field_is_named() -> None:
     assert "spec.maxReplicas" in message(decide_failure(observation(), error))
 
 
+def test_of_many_refused_fields_some_are_named_and_none_that_is_nil() -> None:
+    causes = [("<nil>", "no"), ("", "no"), *((f"spec.features[{n}]", "no") for n in range(9))]
+    text = message(decide_failure(observation(), Invalid("no", code=422, causes=causes)))
+    assert "because of spec.features[0], " in text
+    assert "spec.features[4] and 4 more." in text
+    whole = Invalid("no", code=422, causes=[("<nil>", "no")])
+    assert "needs. The operator's" in message(decide_failure(observation(), whole))
+
+
 def test_an_api_that_is_away_keeps_the_phase() -> None:
     seen = observation(activation(status={"phase": "Ready"}))
     assert decide_failure(seen, Unavailable("away", code=503)).status is None

@@ -168,6 +168,7 @@ RULES: list[tuple[str, Mapping[str, Any], str, str]] = [
         "at least min",
     ),
     ("more than one by default", {**CPU, "minReplicas": 2}, "maxReplicas", "at least minReplicas"),
+    ("more than KubeAI counts", {**CPU, "maxReplicas": 2**31}, "maxReplicas", "at most 2147483647"),
     ("no replica at all", {**CPU, "minReplicas": 0, "maxReplicas": 0}, "maxReplicas", "at least 1"),
     ("too many GPUs", {**NVIDIA, "args": ["-tp", "2"]}, "args", "at most 1 GPUs"),
     ("an environment that no container takes", {**CPU, "env": {"A=B": "c"}}, "env", "hold no '='"),
@@ -361,3 +362,12 @@ def test_whatever_stands_in_a_spec_is_resolved_or_refused(
 ) -> None:
     model = outcome({**base, **local}, [node()])
     assert not isinstance(model, Refusal) or (model.field.startswith("spec") and model.problem)
+
+
+def test_a_catalog_without_targets_says_so() -> None:
+    empty = ComputeTargetCatalog.parse('{"schemaVersion":3,"engines":{},"targets":{}}')
+    found = resolve(
+        activation(spec={"type": "local", "local": CPU}), replace(CATALOGS, targets=empty), Hardware()
+    )
+    assert isinstance(found, Refusal)
+    assert found.message == "spec.local.computeTarget must be in the catalog, which has none"
