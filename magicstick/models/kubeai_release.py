@@ -15,7 +15,7 @@ import yaml
 from magicstick.api.yaml_errors import YAML_ERRORS
 from magicstick.kube.objects import Resource
 from magicstick.models.resolved import Profile
-from magicstick.modules.flux import FluxState, verdict
+from magicstick.modules.flux import FluxState, suspended, verdict
 
 STORE_NAME: Final = "magicstick-offloading-profiles"
 STORE_KEY: Final = "values.json"
@@ -107,6 +107,8 @@ def running(
     if profiles is None:
         return Running(problem=f"ConfigMap {CONFIG_NAME} does not exist, or holds no configuration.")
     found = verdict(release)
+    if suspended(release):
+        return Running(profiles, f"HelmRelease {release.metadata.key} is suspended: resume it.")
     if found.state is not FluxState.READY:
         what = "has failed" if found.state is FluxState.FAILED else "is not finished"
         said = f": {found.message}" if found.message else "."

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -36,6 +37,10 @@ def release(**status: Any) -> Resource:
             "status": {**READY, **status},
         }
     )
+
+
+def suspended() -> Resource:
+    return msgspec.structs.replace(release(), spec={**release().spec, "suspend": True})
 
 
 def deployment(config: str = "kubeai-config", replicas: int = 1, **status: Any) -> Resource:
@@ -111,6 +116,7 @@ FAILED = {
         ((None, deployment(), config()), "KubeAI is not installed."),
         ((release(), None, config()), "KubeAI is not installed."),
         ((release(**PROGRESSING), deployment(), config()), "is not finished: upgrade"),
+        ((suspended(), deployment(), config()), "HelmRelease flux-system/kubeai is suspended: resume it."),
         ((release(observedGeneration=0), deployment(), config()), "is not finished"),
         ((release(**FAILED), deployment(), config()), "has failed: no space"),
         ((release(), deployment(observedGeneration=2), config()), "being restarted"),
