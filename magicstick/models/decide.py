@@ -220,7 +220,7 @@ def _remove(o: ModelObservation, why: str) -> Plan | None:
 
 
 def _because(error: Rejected) -> str:
-    """The fields that are refused, as far as any is named: of an object as a whole the server says `<nil>`."""
+    """The fields that are refused, as far as any is named: of a whole object the server says `<nil>`."""
     fields = sorted({field for field, _ in error.causes} - {"", NO_FIELD})
     if not fields:
         return ""
