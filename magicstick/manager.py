@@ -21,6 +21,7 @@ import structlog
 from magicstick import __version__
 from magicstick.api.labels import OPERATOR
 from magicstick.catalogs.loader import Catalogs
+from magicstick.composition.apps import apps
 from magicstick.composition.models import models
 from magicstick.composition.platform import platform
 from magicstick.kube.applier import Applier
@@ -148,6 +149,7 @@ class Manager:
         found = (
             *base.reconcilers,
             *models(base.modules.facts, reads, catalogs, settings, clock, self.seams),
+            *apps(base.modules.facts, reads, catalogs, settings, self.discovery),
         )
         for reconciler in found:
             reads.declare(reconciler.declaration)

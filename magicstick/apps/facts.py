@@ -14,7 +14,7 @@ from magicstick.api.kinds import APP_INSTANCE, HELM_RELEASE
 from magicstick.api.names import RELEASE_NAME_LIMIT, is_dns_label
 from magicstick.apps.gateway.hosts import domains_of, owner_of
 from magicstick.apps.gateway.places import references
-from magicstick.apps.kinds import ACCESS_KINDS, HTTP_ROUTE, SECURITY_POLICY, SERVICE
+from magicstick.apps.kinds import ACCESS_KINDS, HTTP_ROUTE, REFERENCE_GRANT, SECURITY_POLICY, SERVICE
 from magicstick.apps.objects import is_ours
 from magicstick.apps.observation import Place, application_of
 from magicstick.apps.ports import Domains, GatewaySite, LiveAccess, Piece, Reference
@@ -238,17 +238,20 @@ class InstanceFacts:
     # --- shared ----------------------------------------------------------------------------------
 
     def _state(self, kind: Kind) -> InformerState:
-        return self._reads.state(kind, self._where(kind))
+        return self._reads.state(kind, self.where(kind))
 
     def _made(self, kind: Kind) -> Store[Resource]:
-        store: Store[Resource] = self._reads.store(kind, self._where(kind))
+        store: Store[Resource] = self._reads.store(kind, self.where(kind))
         store.index(INSTANCE_INDEX, _by_label)
         if kind == HTTP_ROUTE:
             store.index(HOST_INDEX, hosts_of_route)
         return store
 
-    def _where(self, kind: Kind) -> str:
-        return self.site.appliance_namespace if kind == HELM_RELEASE else ""
+    def where(self, kind: Kind) -> str:
+        """The namespace in which a kind is made for instances; "" for grants, which go along with them."""
+        if kind == HELM_RELEASE:
+            return self.site.appliance_namespace
+        return "" if kind == REFERENCE_GRANT else self.gateway.namespace
 
     def _by_place(self, instance: Resource) -> tuple[str, ...]:
         """Every place that matters to an instance: those of its way in, and of either backend."""

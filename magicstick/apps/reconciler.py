@@ -208,9 +208,12 @@ _WHY_PIECES: Final[dict[Kind, str]] = {
 }
 
 
+def _piece_edge(kind: Kind, facts: InstanceFacts, wakes: InstanceWakes) -> Edge[Resource]:
+    return Edge(kind, wakes.by_piece(kind), _WHY_PIECES[kind], namespace=facts.where(kind))
+
+
 def _own_edges(facts: InstanceFacts, wakes: InstanceWakes) -> tuple[Edge[Any], ...]:
     """What is made for instances, and what may stand in its way."""
-    pieces = (Edge[Resource](kind, wakes.by_piece(kind), why) for kind, why in _WHY_PIECES.items())
     return (
         Edge(
             APP_INSTANCE,
@@ -225,7 +228,7 @@ def _own_edges(facts: InstanceFacts, wakes: InstanceWakes) -> tuple[Edge[Any], .
             "what Flux says of the installation",
             namespace=facts.site.appliance_namespace,
         ),
-        *pieces,
+        *(_piece_edge(kind, facts, wakes) for kind in _WHY_PIECES),
         Edge(SERVICE, wakes.by_service, "whose Service the routes would lead to", service_changed),
         Edge(NAMESPACE, wakes.by_namespace, "whether the target namespace is there", namespace_changed),
     )

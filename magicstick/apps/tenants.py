@@ -31,7 +31,7 @@ from magicstick.apps.tenant_objects import (
 )
 from magicstick.kube.errors import ApiError
 from magicstick.kube.informer import InformerState
-from magicstick.kube.kinds import NAMESPACE, ObjectKey
+from magicstick.kube.kinds import NAMESPACE, Kind, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.modules.activations import belongs_to, enabled
 from magicstick.modules.ports import Reads, WakeUp, on_new_state
@@ -95,10 +95,7 @@ class TenantReconciler:
                     identity_changed,
                     namespace=facts.site.appliance_namespace,
                 ),
-                *(
-                    Edge[Resource](kind, _in_namespace, why, meaning_changed, label_selector=_SELECTOR)
-                    for kind, why in _WHY.items()
-                ),
+                *map(_content_edge, _WRITES),
             ),
             requeue_s={**dict.fromkeys(TenantOutcome, resync_s), TenantOutcome.NOT_OURS: None},
         )
@@ -213,6 +210,10 @@ def _owns(instance: Resource, facts: InstanceFacts) -> bool:
 def _in_namespace(old: Resource | None, new: Resource | None) -> Iterable[ObjectKey]:
     changed = new or old
     return () if changed is None else (ObjectKey("", changed.metadata.namespace),)
+
+
+def _content_edge(kind: Kind) -> Edge[Resource]:
+    return Edge(kind, _in_namespace, _WHY[kind], meaning_changed, label_selector=_SELECTOR)
 
 
 _WHY: Final = {

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magicstick.catalogs.loader import Catalogs
+from magicstick.composition.apps import apps
 from magicstick.composition.models import models
 from magicstick.composition.platform import platform
 from magicstick.kube.cache import Caches
@@ -42,7 +43,11 @@ class Operator:
         # What a label says counts at once: nobody is to wait for a plan until it has settled.
         base = platform(reads, catalogs, settings, discovery, clock, settle_s=0.0)
         facts, seams = base.modules.facts, Seams(publication=PublishedModels(reads))
-        found = (*base.reconcilers, *models(facts, reads, catalogs, settings, clock, seams))
+        found = (
+            *base.reconcilers,
+            *models(facts, reads, catalogs, settings, clock, seams),
+            *apps(facts, reads, catalogs, settings, discovery),
+        )
         for each in found:
             reads.declare(each.declaration)
         return cls(caches, catalogs, facts, {each.declaration.name: each for each in found})

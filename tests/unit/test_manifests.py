@@ -45,11 +45,23 @@ ALL_RULES = rules("ClusterRole") + rules("Role")
 
 
 @pytest.mark.req("MS-073")
-def test_the_cluster_role_writes_no_config_map_and_nothing_else() -> None:
+def test_the_cluster_roles_write_no_config_map_and_only_what_is_wherever_an_instance_is() -> None:
     granted = rules("ClusterRole")
+    written = {
+        resource: WRITES & set(rule["verbs"])
+        for rule in granted
+        for resource in rule["resources"]
+        if WRITES & set(rule["verbs"])
+    }
 
     assert granted
-    assert [rule for rule in granted if WRITES & set(rule["verbs"]) or "*" in rule["verbs"]] == []
+    assert written == {
+        "namespaces": {"create"},
+        "referencegrants": {"create", "update", "patch", "delete"},
+        "networkpolicies": {"create", "update", "patch", "delete"},
+        "resourcequotas": {"create", "update", "patch"},
+        "limitranges": {"create", "update", "patch"},
+    }
 
 
 def test_no_right_is_a_wildcard_and_none_leads_to_more_rights() -> None:
@@ -95,7 +107,12 @@ def test_config_maps_are_granted_by_name() -> None:
     assert granted == {
         **{
             key: ["get", "list", "watch"]
-            for key in (*catalogs, "ai-model-catalog", "magicstick-freetoken-runtime")
+            for key in (
+                *catalogs,
+                "ai-model-catalog",
+                "magicstick-freetoken-runtime",
+                ENVIRONMENT.get("SETTINGS_CONFIGMAP_NAME", "ai-appliance-settings"),
+            )
         },
         "magicstick-offloading-profiles": ["get", "list", "watch", "patch"],
     }
