@@ -27,7 +27,9 @@ def container(name: str, values: Object | None = None, **fields: Any) -> Object:
 
 @pytest.mark.req("MS-214")
 def test_it_is_made_of_workloads_services_claims_a_secret_and_configuration() -> None:
-    found = {(obj["kind"], obj["metadata"]["name"].removeprefix("odysseus-demo")) for obj in render("odysseus")}
+    found = {
+        (obj["kind"], obj["metadata"]["name"].removeprefix("odysseus-demo")) for obj in render("odysseus")
+    }
 
     assert found == {
         ("Secret", "-internal"),
@@ -129,7 +131,12 @@ def test_no_service_selects_the_pod_of_another_component() -> None:
 
 @pytest.mark.parametrize("suffix", ["", "-chroma", "-searxng", "-ntfy"])
 def test_what_a_deployment_selects_and_claims_depends_on_nothing_that_can_change(suffix: str) -> None:
-    values = {"model": "other", "image": {"tag": "v2"}, "storage": {"size": "50Gi"}, "chroma": {"storage": {"size": "9Gi"}}}
+    values = {
+        "model": "other",
+        "image": {"tag": "v2"},
+        "storage": {"size": "50Gi"},
+        "chroma": {"storage": {"size": "9Gi"}},
+    }
     before, after = deployment(suffix), deployment(suffix, values, litellmKey=own_key("x"))
 
     assert before["spec"]["selector"] == after["spec"]["selector"]
@@ -178,7 +185,11 @@ def test_its_secret_is_generated_where_it_is_missing_and_never_written() -> None
 def test_images_are_those_of_the_lock_file(part: str) -> None:
     suffix = "" if part == "odysseus" else f"-{part}"
     lock = IMAGES[part]
-    pinned = f"{lock['repository']}@{lock['digest']}" if "digest" in lock else f"{lock['repository']}:{lock['tag']}"
+    pinned = (
+        f"{lock['repository']}@{lock['digest']}"
+        if "digest" in lock
+        else f"{lock['repository']}:{lock['tag']}"
+    )
 
     assert {each["image"] for each in pod(suffix)["spec"]["containers"]} == {pinned}
     assert not pinned.endswith(":latest")
@@ -250,5 +261,7 @@ def test_what_is_mounted_is_there() -> None:
 def claims(obj: Object) -> set[str]:
     volumes = obj["spec"]["template"]["spec"]["volumes"]
     return {
-        volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume
+        volume["persistentVolumeClaim"]["claimName"]
+        for volume in volumes
+        if "persistentVolumeClaim" in volume
     }

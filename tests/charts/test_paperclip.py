@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from magicstick.api.names import RELEASE_NAME_LIMIT, suffixed
-from tests.charts.rendering import CHARTS, MASTER_KEY, Object, env, instance, named, one, own_key, render, text
+from tests.charts.rendering import (
+    CHARTS,
+    MASTER_KEY,
+    Object,
+    env,
+    instance,
+    named,
+    one,
+    own_key,
+    render,
+    text,
+)
 
 FILES = CHARTS / "paperclip/files"
 DEFAULT_TAG = "sha-df0e5bd"
@@ -184,7 +195,9 @@ def test_the_build_that_is_known_is_patched(image: Object) -> None:
     assert made["extraVolumes"] == [{"name": "paperclip-adapter-patch", "emptyDir": {"sizeLimit": "1Mi"}}]
 
 
-@pytest.mark.parametrize("image", [{"tag": "v2"}, {"digest": "sha256:00"}, {"tag": DEFAULT_TAG, "digest": "sha256:00"}])
+@pytest.mark.parametrize(
+    "image", [{"tag": "v2"}, {"digest": "sha256:00"}, {"tag": DEFAULT_TAG, "digest": "sha256:00"}]
+)
 def test_another_build_is_left_as_it_is_and_all_else_is_the_same(image: Object) -> None:
     made, known = spec({"image": image}), spec()
     own = {**known, "image": {**known["image"], **image}, "sidecars": made["sidecars"]}
@@ -235,7 +248,9 @@ def test_it_restarts_with_the_catalog_and_with_its_key() -> None:
 
 @pytest.mark.parametrize("namespace", ["ai", "team-a"])
 def test_a_policy_beside_the_operators_lets_it_reach_the_api_server_and_litellm(namespace: str) -> None:
-    policy = one(render("paperclip", namespace=namespace), "NetworkPolicy", "paperclip-demo-kubernetes-api")["spec"]
+    policy = one(render("paperclip", namespace=namespace), "NetworkPolicy", "paperclip-demo-kubernetes-api")[
+        "spec"
+    ]
 
     assert policy["podSelector"]["matchLabels"] == {
         "app.kubernetes.io/name": "paperclip",
