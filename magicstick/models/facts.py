@@ -17,7 +17,7 @@ from magicstick.kube.store import Store
 from magicstick.models.freetoken_runtime import CONFIG_MAP as FREETOKEN_RUNTIME
 from magicstick.models.hardware import Hardware, NodeFacts
 from magicstick.models.kinds import DEPLOYMENT, SERVICE
-from magicstick.models.objects import activation_label, is_ours
+from magicstick.models.objects import activation_label, is_ours, serves
 from magicstick.models.observation import Runtime
 from magicstick.models.pods import MODEL_LABEL, PodView
 from magicstick.modules.facts import ModuleFacts
@@ -89,6 +89,7 @@ class ModelFacts:
             Runtime(kind, each)
             for kind in RUNTIME_KINDS
             for each in self._indexed(kind, _by_label).by_index(LABEL_INDEX, label)
+            if serves(each, name)
         ]
         return tuple(sorted(found, key=lambda each: (each.kind.plural, each.live.metadata.key)))
 

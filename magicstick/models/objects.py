@@ -22,8 +22,13 @@ def is_ours(resource: Resource) -> bool:
 
 
 def serves(resource: Resource, name: str) -> bool:
-    """Whether the operator generated the object for the activation of this name."""
-    return is_ours(resource) and resource.metadata.labels.get(labels.MODEL) == activation_label(name)
+    """Whether the operator generated the object for the activation of this name.
+
+    A name too long for a label has a label that may be the whole name of another; then the annotation tells.
+    """
+    metadata = resource.metadata
+    labelled = is_ours(resource) and metadata.labels.get(labels.MODEL) == activation_label(name)
+    return labelled and metadata.annotations.get(labels.FULL_NAME, name) == name
 
 
 def own_labels(model: ResolvedLocal, engine: str) -> dict[str, str]:

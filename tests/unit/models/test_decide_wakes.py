@@ -18,16 +18,19 @@ from magicstick.kube.store import MODIFIED, Store
 from magicstick.models.catalog_facts import NAME as MODEL_CATALOG
 from magicstick.models.catalog_facts import CatalogView
 from magicstick.models.facts import ModelFacts, node_changed
+from magicstick.models.freetoken_objects import deployment
+from magicstick.models.freetoken_runtime import FreeTokenRuntime
 from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.objects import activation_label
 from magicstick.models.wakes import ModelWakes
 from magicstick.modules.facts import ModuleFacts
 from magicstick.modules.objects import Site
 from tests.support.gpu_objects import host, node
-from tests.support.model_objects import activation, live_deployment, live_model, live_service, pod
+from tests.support.model_objects import activation, freetoken, live_deployment, live_model, live_service, pod
 from tests.support.module_objects import activation as module_activation
 from tests.support.module_objects import catalog, kustomization
 from tests.support.module_world import FakeCatalogs, FakeDefinitions
+from tests.support.objects import resource
 from tests.support.shipped import TARGETS
 
 MODULES = catalog(
@@ -218,6 +221,15 @@ def test_runtimes_are_found_by_label_in_every_namespace_and_only_ours() -> None:
     found = [(each.kind.kind, each.live.metadata.namespace) for each in corner.facts.runtimes("on-cpu")]
     assert found == [("Model", "lab"), ("Service", "ai")]
     assert corner.facts.runtimes("theirs") == ()
+
+
+def test_a_name_that_is_the_label_of_a_longer_one_has_nothing_of_its_runtime() -> None:
+    corner, whole = Corner(), "a" * 70
+    label = activation_label(whole)
+    body = deployment(freetoken(whole), FreeTokenRuntime("registry.example.com/x@sha256:0", 1919, "0.1.3"))
+    corner.shelves.put(DEPLOYMENT, resource(body))
+    assert len(corner.facts.runtimes(whole)) == 1
+    assert corner.facts.runtimes(label) == ()
 
 
 @pytest.mark.parametrize("kind", [KUBEAI_MODEL, DEPLOYMENT, SERVICE])
