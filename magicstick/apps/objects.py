@@ -64,7 +64,6 @@ def is_ours(resource: Resource) -> bool:
 
 def helm_release(release: Release) -> Object:
     """The HelmRelease of an enabled instance (spec: modules-and-apps §8.5)."""
-    strategy: Object = {"strategy": dict(RETRY)} if release.retries else {}
     spec: Object = {
         "interval": INTERVAL,
         "releaseName": release.name,
@@ -72,8 +71,8 @@ def helm_release(release: Release) -> Object:
         "storageNamespace": release.home,
         "suspend": False,
         "timeout": TIMEOUT,
-        "install": {"createNamespace": True, **strategy},
-        "upgrade": {"cleanupOnFail": True, **strategy},
+        "install": {"createNamespace": True, **_strategy(release)},
+        "upgrade": {"cleanupOnFail": True, **_strategy(release)},
         "uninstall": {"keepHistory": False},
         "chart": {"spec": _chart(release)},
         "values": {"instance": _values(release)},
@@ -110,6 +109,10 @@ def _release(home: str, name: str, own_labels: Mapping[str, str], spec: Object) 
         "metadata": {"name": name, "namespace": home, "labels": dict(own_labels)},
         "spec": spec,
     }
+
+
+def _strategy(release: Release) -> Object:
+    return {"strategy": dict(RETRY)} if release.retries else {}
 
 
 def _chart(release: Release) -> Object:
