@@ -9,6 +9,8 @@ Who asks has to declare `edges`.
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
+from anyio import Lock, to_thread
+
 from magicstick.api.kinds import HELM_RELEASE
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CONFIG_MAP, Kind, ObjectKey
@@ -28,6 +30,8 @@ Place = tuple[Kind, str, str]
 Wakes = Callable[[Resource | None, Resource | None], Iterable[ObjectKey]]
 
 T = TypeVar("T")
+LONG: Final = 1 << 14
+"""Characters. What is shorter is read within a few milliseconds; 3,000 profiles take half a second."""
 _KNOWN: Final = (InformerState.SYNCED, InformerState.ABSENT)
 
 
@@ -42,6 +46,7 @@ class ReleaseFacts:
         self._config_place: Place = (CONFIG_MAP, namespace, kubeai_release.CONFIG_NAME)
         self._kubeai = Remembered(KubeAi.of)
         self._configured = Remembered(kubeai_release.configured)
+        self._reading = Lock()
 
     @property
     def store_key(self) -> ObjectKey:
@@ -78,6 +83,19 @@ class ReleaseFacts:
                 return Running(problem=f"{place[0].kind} {place[2]} cannot be read now ({state}).")
         deployment, config = self._get(self._deployment_place), self._get(self._config_place)
         return kubeai_release.running(self.release, deployment, config, self._configured)
+
+    async def prepare(self) -> None:
+        """Read a long configuration of KubeAI beside the event loop, which it would hold up.
+
+        Who does not wait for this gets the same answers, only later.
+        """
+        config = self._get(self._config_place)
+        text = "" if config is None else config.data.get(kubeai_release.CONFIG_KEY, "")
+        if len(text) < LONG or self._configured.knows(config):
+            return
+        async with self._reading:
+            if not self._configured.knows(config):
+                self._configured.learn(await to_thread.run_sync(kubeai_release.configured, config), config)
 
     def profile_for(self, model: ResolvedKubeAi, named: str | None) -> ProfileChoice | ProfileWait | None:
         """The profile that the Model may name, what it waits for, or None while that cannot be told.
@@ -116,9 +134,18 @@ class Remembered(Generic[T]):
 
     def __call__(self, *objects: Resource | None) -> T:
         """What the function makes of these objects."""
-        if self._last is None or any(a is not b for a, b in zip(self._last[0], objects, strict=True)):
-            self._last = (objects, self._function(*objects))
+        if self._last is None or not self.knows(*objects):
+            return self.learn(self._function(*objects), *objects)
         return self._last[1]
+
+    def knows(self, *objects: Resource | None) -> bool:
+        """Whether these very objects are those that it was worked out of last."""
+        return self._last is not None and all(a is b for a, b in zip(self._last[0], objects, strict=True))
+
+    def learn(self, result: T, *objects: Resource | None) -> T:
+        """What the function made of these objects, by whomever it was asked."""
+        self._last = (objects, result)
+        return result
 
 
 def release_changed(old: View | None, new: View | None) -> bool:

@@ -1,5 +1,6 @@
 """What the caches tell of KubeAI's installation, and which profile a Model may name because of it."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -140,3 +141,34 @@ def test_long_objects_are_read_once_for_all_models() -> None:
     first, second = store_object(), store_object()
     assert [remembered(first), remembered(first), remembered(second), remembered(second)] == [1, 1, 2, 2]
     assert remembered(None) == 3
+
+
+@pytest.mark.anyio
+async def test_a_long_configuration_is_read_beside_the_event_loop_and_once() -> None:
+    bench, many = Bench(), {f"profile-{number}": {"requests": {"cpu": "2"}} for number in range(1500)}
+    bench.stores.enter(CONFIG_MAP, InformerState.SYNCED, store_object(TAKEN), config(many))
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    turning = asyncio.create_task(turn())
+    await asyncio.gather(bench.facts.prepare(), bench.facts.prepare())
+    turning.cancel()
+    assert turns > 20, "the loop stood still"
+    read = bench.facts.running().profiles
+    assert len(read) == len(many)
+    await bench.facts.prepare()
+    assert bench.facts.running().profiles is read
+
+
+@pytest.mark.anyio
+async def test_what_was_prepared_for_an_earlier_configuration_is_not_taken_for_the_present_one() -> None:
+    bench, many = Bench(), {f"profile-{number}": {} for number in range(1500)}
+    bench.stores.enter(CONFIG_MAP, InformerState.SYNCED, store_object(TAKEN), config(many))
+    await bench.facts.prepare()
+    bench.stores.enter(CONFIG_MAP, InformerState.SYNCED, store_object(TAKEN), config())
+    assert bench.facts.running() == Running(TAKEN)
