@@ -95,6 +95,7 @@ class ModelReconciler:
 
     async def observe(self, key: ObjectKey) -> ModelObservation | None:
         """See `runtime.reconciler.Reconciler`."""
+        await self._release.prepare()
         activation = self.facts.activations.get(key)
         if activation is None:
             self._seams.checks.check(key, None)
@@ -180,11 +181,12 @@ class ModelReconciler:
 
     def _checked(self, o: ModelObservation, model: ResolvedLocal) -> EngineCheck:
         """What the runtime says. While the model cache is cleared it is left alone; what it said holds."""
+        now = self._clock.now()
         if o.cleanup:
-            return settled(EngineCheck(), o.status)
+            return settled(EngineCheck(), o.status, now)
         question = question_of(o, model)
         check = self._seams.checks.check(o.activation.metadata.key, question)
-        return check if question is None else settled(check, o.status)
+        return check if question is None else settled(check, o.status, now)
 
     def _known_catalogs(self) -> ModelCatalogs | None:
         catalogs = self._catalogs

@@ -1,17 +1,21 @@
 """Measurements in the status: when they are news, and when what was reported still holds.
 
 A measurement carries the time at which it was taken. The time alone is no news, or every model would be
-written at every poll; so `sampledAt` says since when it has been so.
+written at every poll; so `sampledAt` says since when it has been so. Values of a runtime in use differ at
+every poll, and a status is no place for a curve: they are news once a minute (spec: models §3.2).
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from magicstick.api.model_activation_status import ModelActivationStatus
 from magicstick.models.observation import CheckState, EngineCheck
 
 SAMPLED_AT: Final = "sampledAt"
+FRESH_S: Final = 60
+"""So old is a reported measurement at least when another one takes its place."""
 Measured = Mapping[str, object] | None
 
 
@@ -24,7 +28,7 @@ def steady(before: EngineCheck, now: EngineCheck) -> EngineCheck:
     )
 
 
-def settled(check: EngineCheck, status: ModelActivationStatus) -> EngineCheck:
+def settled(check: EngineCheck, status: ModelActivationStatus, now: datetime) -> EngineCheck:
     """A check beside what was reported last: while nobody can tell, what was measured is not taken back.
 
     So an operator that has just begun writes nothing to a model that is as it was.
@@ -32,7 +36,23 @@ def settled(check: EngineCheck, status: ModelActivationStatus) -> EngineCheck:
     reported = EngineCheck(memory_usage=status.memory_usage, stats=status.free_token_stats)
     if check.state is CheckState.UNKNOWN:
         return replace(check, memory_usage=reported.memory_usage, stats=reported.stats)
-    return steady(reported, check)
+    known = steady(reported, check)
+    return replace(
+        known,
+        memory_usage=_fresh(reported.memory_usage, known.memory_usage, now),
+        stats=_fresh(reported.stats, known.stats, now),
+    )
+
+
+def _fresh(reported: Measured, measured: Measured, now: datetime) -> Measured:
+    """What was reported a moment ago, as long as there is a measurement at all."""
+    if reported is None or measured is None:
+        return measured
+    try:
+        age_s = (now - datetime.fromisoformat(str(reported.get(SAMPLED_AT)))).total_seconds()
+    except (ValueError, TypeError):  # no time, or one without a zone: somebody else wrote it
+        return measured
+    return reported if abs(age_s) < FRESH_S else measured
 
 
 def _steady(before: Measured, now: Measured) -> Measured:
