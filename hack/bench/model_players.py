@@ -11,6 +11,7 @@ every detail; with a thousand models they, and not the operator, would be measur
 
 import asyncio
 import contextlib
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Final
@@ -59,12 +60,17 @@ class OllamaServers:
         finally:
             await self._runner.cleanup()
 
+    def forget(self) -> None:
+        """Count from now."""
+        self.polls.clear()
+        self.others.clear()
+
     async def listen(self, source: str, alias: str) -> int:
         """A Pod more; its port."""
-        site = web.TCPSite(self._runner, LOOPBACK, 0)
-        await site.start()
-        port = int(self._runner.addresses[-1][1])
+        listener = socket.create_server((LOOPBACK, 0))
+        port: int = listener.getsockname()[1]
         self._names[port] = (source, alias)
+        await web.SockSite(self._runner, listener).start()
         return port
 
     async def _answer(self, request: web.Request) -> web.Response:
