@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 CLOSED := core,api,modules,deploy,hardware,gpu-intel,hostops,appliance
 EXCEPT := MS-014,MS-095
 # The quick ones first.
-TESTS := tests/unit tests/core tests/devcluster tests/integration tests/e2e
+TESTS := tests/unit tests/core tests/devcluster tests/charts tests/integration tests/e2e
 # Most tests wait for a control plane, so two at a time take little more than half the time. A file stays together.
 BESIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # pytest's exit code where ARGS leaves no test of a kind.
@@ -53,7 +53,7 @@ test: lint ## lint, then all tests, on a real control plane where they need one
 	@$(PYTEST) $(TESTS) -m "not alone" $(BESIDE) $(ARGS)
 
 test-unit: $(STAMP) ## the tests that need no cluster, save those that measure (a few minutes)
-	@$(PYTEST) $(TESTS) -m "not cluster and not alone" $(BESIDE) $(ARGS)
+	@$(PYTEST) $(filter-out tests/charts,$(TESTS)) -m "not cluster and not alone" $(BESIDE) $(ARGS)
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff format --check .
