@@ -52,6 +52,8 @@ API_GROUPS: Final = (
     "openclaw.rocks",
     "hermes.agent",
     "paperclip.inc",
+    "paperclip.io",  # labels of Paperclip's plugin
+    "cattle.io",  # Rancher's projects
     "kubeopencode.io",
 )
 PUBLIC_HOSTS: Final = (

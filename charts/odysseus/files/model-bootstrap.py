@@ -170,7 +170,7 @@ def send(request: urllib.request.Request, timeout: float) -> bytes:
 
 def main() -> None:
     """What the container runs."""
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    logging.basicConfig(level="INFO", format="%(levelname)s %(message)s")
     try:
         config = Config.from_env(os.environ)
     except ConfigError as error:

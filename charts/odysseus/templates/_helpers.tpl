@@ -4,7 +4,7 @@ Flux takes every chart from its own folder, without dependencies that somebody w
 */ -}}
 
 {{- /* The application's name, from the chart's, so that no selector depends on a value. */ -}}
-{{- define "instance.app" -}}
+{{- define "instance.application" -}}
 {{- .Chart.Name | trimPrefix "magicstick-" | trimSuffix "-instance" -}}
 {{- end -}}
 
@@ -19,7 +19,7 @@ Flux takes every chart from its own folder, without dependencies that somebody w
 {{- end -}}
 
 {{- define "instance.labels" -}}
-app.kubernetes.io/name: {{ include "instance.app" . }}
+app.kubernetes.io/name: {{ include "instance.application" . }}
 app.kubernetes.io/instance: {{ .Values.instance.name | quote }}
 appliance.magicstick.dev/appinstance: {{ .Values.instance.name | quote }}
 {{- end -}}
