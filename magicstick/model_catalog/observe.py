@@ -104,8 +104,17 @@ class Observer:
         for reference in sorted(references):
             if reference.secret not in secrets:
                 secrets[reference.secret] = await self._secret(reference.secret)
-            found[reference] = key_of(secrets[reference.secret], reference)
+            found[reference] = self._given_away(key_of(secrets[reference.secret], reference), reference)
         return found
+
+    def _given_away(self, key: Secret | Unreadable, reference: KeyReference) -> Secret | Unreadable:
+        """Whoever may name a Secret may name LiteLLM's own, and a provider of theirs to be sent it."""
+        master = self._settings.litellm_master_key.get_secret_value().strip()
+        if isinstance(key, Secret) and key.get_secret_value() == master:
+            return Unreadable(
+                f"Secret {reference.secret!r} holds LiteLLM's master key, which no provider gets"
+            )
+        return key
 
     async def _secret(self, name: str) -> SecretView | Unreadable:
         try:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hack.devcluster import DevCluster
-from tests.support.catalog_scene import CATALOG, scene
+from tests.support.catalog_scene import CATALOG, MASTER_KEY, scene
 
 pytestmark = pytest.mark.anyio
 REFERENCE: Any = {"apiKeySecretRef": {"name": "keys", "key": "one"}}
@@ -113,6 +113,21 @@ async def test_an_external_model_is_published_with_its_key_and_follows_the_secre
 def stored_key(world: Any, name: str) -> str:
     stored: Any = world.litellm.named(name)
     return str(stored["litellm_params"]["api_key"])
+
+
+async def test_no_provider_is_ever_sent_the_master_key(control_plane: DevCluster) -> None:
+    async with scene(control_plane) as world, world.catalog() as running:
+        await world.key("masterkey", one=f"{MASTER_KEY}\n")
+        stolen = {"apiKeySecretRef": {"name": "masterkey", "key": "one"}}
+        await world.external(
+            {"name": "thief", "model": "openai/x", "apiBase": "https://example.com", **stolen},
+            {"name": "good", "model": "openai/good"},
+        )
+        await world.until_published("good")
+        told = "external model 'thief': Secret 'masterkey' holds LiteLLM's master key, which no provider gets"
+        await world.until("it is told", lambda: world.annotation("last-error") == told)
+        assert world.litellm.named("thief") is None
+        await world.assert_quiet(running, reads=[("get", "secrets")])
 
 
 @pytest.mark.parametrize("bad", ["{ no json", '{"models": 7}', '[{"name": "bad"}, 7]'])
