@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +16,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 CHARTS: Final = ROOT / "charts"
 APPS: Final = ("openclaw", "hermes", "paperclip", "kubeopencode", "odysseus")
 MASTER_KEY: Final = "litellm-masterkey-secret"
+
+_UNPRINTABLE: Final = re.compile("[\x7f-\x9f\ufeff\ufffe\uffff]")
 
 Object = dict[str, Any]
 
@@ -58,7 +61,9 @@ def text(app: str, values: Mapping[str, Any]) -> str:
     Raises:
         Refused: the chart does not accept them.
     """
-    return _template(app, json.dumps(values))
+    # JSON that is YAML as well: characters beyond 16 bits as they are, and those that YAML forbids escaped.
+    written = json.dumps(values, ensure_ascii=False)
+    return _template(app, _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", written))
 
 
 def parsed(rendered: str) -> list[Object]:

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.charts.rendering import MASTER_KEY, Object, one, own_key, render
 
@@ -132,3 +134,13 @@ def test_a_rotated_key_rolls_the_pod() -> None:
     spec = template(litellmKey=own_key("kubeopencode", "r1"))["spec"]
 
     assert spec["podSpec"] == {"extraEnv": [{"name": "LITELLM_KEY_REVISION", "value": "r1"}]}
+
+
+@settings(max_examples=40)
+@given(model=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60))
+def test_whatever_a_model_is_called_it_arrives_unchanged(model: str) -> None:
+    expected = model.removeprefix("openai/").removeprefix("litellm/") or "CHANGEME_MODEL"
+
+    config = template({"model": model})["spec"]["config"]
+    assert config["model"] == f"litellm/{expected}"
+    assert config["provider"]["litellm"]["models"] == {expected: {"name": expected}}
