@@ -46,8 +46,12 @@ HELM_RELEASE_DEFINITION: Final = HELM_RELEASE.crd_name
 """The definition that tells whether Helm's retries can be asked for."""
 
 
+class _Anything(msgspec.Struct, frozen=True, gc=False):
+    """An object of which nothing is kept."""
+
+
 class _Install(msgspec.Struct, frozen=True, gc=False):
-    properties: dict[str, msgspec.Raw] = {}
+    properties: dict[str, _Anything] = {}
 
 
 class _SpecFields(msgspec.Struct, frozen=True, gc=False):

@@ -447,7 +447,7 @@ def test_any_other_field_that_cannot_be_read_leaves_all_as_it_is(spec: dict[str,
 
 
 def test_a_wrong_access_closes_also_where_another_field_is_wrong_before_it() -> None:
-    spec = {"targetNamespace": 7, "access": {"role": "root"}}
+    spec: dict[str, Any] = {"targetNamespace": 7, "access": {"role": "root"}}
     plan = decided(observation(instance(**spec), live=accepted(observation())))
 
     assert told(plan) == ("Degraded", "InvalidAccess")
