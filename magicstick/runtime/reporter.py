@@ -35,7 +35,9 @@ class Reporter:
 
     Guarantees
         - A status is written only when it means something else than what stands there.
-        - A change of phase or reason makes one log line; a change of an earlier reason one Event.
+        - A change of phase or reason makes one log line; a change of an earlier reason one Event, unless
+          one wait follows another: many objects on their way would fill the Events with their progress,
+          and what they come to would be lost in it.
         - A failure that repeats itself on the same generation of an object is logged once.
         - No text of an unexpected exception reaches the object: it could quote anything.
     """
@@ -96,6 +98,8 @@ class Reporter:
         if self._recorder is None or not old.get("reason") or old["reason"] == reason:
             return
         waits = find(status.get("conditions", ()), RECONCILING) is not None
+        if waits and find(conditions_of(before.status), RECONCILING) is not None:
+            return
         normal = new.get("status") == "True" or waits
         self._recorder.record(
             self._declaration.primary, before, normal=normal, reason=reason, message=message

@@ -1,11 +1,12 @@
 """One pass: what becomes of the cluster, and when the key is looked at again."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from magicstick.kube.kinds import ObjectKey
-from magicstick.runtime.conditions import check_conditions
+from magicstick.runtime.conditions import check_conditions, summarise
 from magicstick.runtime.plan import Apply, Create, Delete, Finalizer, Patch, Plan
 from magicstick.runtime.skeleton import MAX_ROUNDS, Result
 from tests.support.objects import GADGET, WIDGET
@@ -223,6 +224,28 @@ async def test_the_first_status_makes_no_event_and_a_changed_reason_one(bench: S
     await bench.reconcile()
     assert bench.events.noted == [(True, "Waiting", "for rain")]
     assert bench.events.about == [(WIDGET, KEY)]
+
+
+def waiting(reason: str) -> Callable[[Pair], Plan]:
+    """A decision that waits for this reason."""
+    conditions = summarise("False", reason, "a while", 1, reconciling=True)
+    return lambda _: Plan("Waiting", status={"observedGeneration": 1, "conditions": conditions})
+
+
+async def test_one_wait_after_another_is_told_by_the_status_and_what_it_comes_to_by_an_event(
+    bench: SkeletonBench,
+) -> None:
+    for reason in ("Waiting", "Installing"):
+        bench.reconciler.decide_with = waiting(reason)
+        await bench.reconcile()
+        assert bench.condition("Ready")["reason"] == reason
+    assert bench.events.noted == []
+    bench.reconciler.decide_with = None
+    await bench.reconcile()
+    assert [(normal, reason) for normal, reason, _ in bench.events.noted] == [
+        (True, bench.condition("Ready")["reason"])
+    ]
+    assert bench.condition("Ready")["status"] == "True"
 
 
 async def test_a_changed_message_alone_is_written_but_is_no_event(bench: SkeletonBench) -> None:
