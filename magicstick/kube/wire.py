@@ -2,7 +2,8 @@
 
 The server stores objects nested ten thousand levels deep, and the decoder gives up at about a thousand.
 Such an object must not hide its neighbours in a list or a watch: it is read without what lies below
-`MAX_DEPTH` levels, where no field of any schema is.
+`MAX_DEPTH` levels, where no field of any schema is. Nor must one that is older than its kind's schema, and
+whose spec, status or data is no object: it is read as if it had none.
 """
 
 import re
@@ -21,6 +22,8 @@ T = TypeVar("T")
 BOOKMARK = "BOOKMARK"
 ERROR = "ERROR"
 MAX_DEPTH = 200
+PARTS = ("spec", "status", "data")
+"""Of every object that has them they are objects."""
 _STRING_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]')
 
 
@@ -148,7 +151,31 @@ def _decode(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
     try:
         return decoder.decode(text)
     except RecursionError:
-        return decoder.decode(shallow(text))
+        return _decode(decoder, shallow(text))
+    except msgspec.ValidationError:
+        formed = _formed(text)
+        if formed is None:
+            raise
+        return decoder.decode(formed)
+
+
+def _formed(text: bytes) -> bytes | None:
+    """The text without parts that have another form than every object's; None where it has no such parts."""
+    answer = msgspec.json.decode(shallow(text))
+    if not isinstance(answer, dict):
+        return None
+    listed = answer.get("items")
+    objects = [answer, answer.get("object"), *(listed if isinstance(listed, list) else ())]
+    strange = [
+        (each, part)
+        for each in objects
+        if isinstance(each, dict)
+        for part in PARTS
+        if part in each and not isinstance(each[part], dict)
+    ]
+    for each, part in strange:
+        del each[part]
+    return msgspec.json.encode(answer) if strange else None
 
 
 def shallow(text: bytes, depth: int = MAX_DEPTH) -> bytes:

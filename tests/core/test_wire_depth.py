@@ -1,4 +1,4 @@
-"""Objects that are nested deeper than the decoder can follow."""
+"""Objects that are nested deeper than the decoder can follow, or older than the schema of their kind."""
 
 import json
 
@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from magicstick.kube.errors import Unreadable
 from magicstick.kube.objects import Resource
 from magicstick.kube.wire import ListPage, WatchEvent, decode, decode_event, decoder_of, shallow
 
@@ -68,3 +69,36 @@ def test_an_event_with_a_deep_object_is_read() -> None:
 def test_the_decoder_does_give_up_on_such_an_object() -> None:
     with pytest.raises(RecursionError):
         msgspec.json.decode(deep_object("deep"))
+
+
+# --- objects of another form ---------------------------------------------------------------------
+
+
+def formless(name: str, part: str, value: object) -> dict[str, object]:
+    """An object that was stored before its kind had a schema."""
+    return {"metadata": {"name": name, "resourceVersion": "7"}, "spec": {"module": "m"}, part: value}
+
+
+@pytest.mark.parametrize("value", ["text", 7, None, [1]])
+@pytest.mark.parametrize("part", ["spec", "status", "data"])
+def test_an_object_whose_parts_are_no_objects_hides_none_of_its_neighbours(part: str, value: object) -> None:
+    page = {
+        "metadata": {"resourceVersion": "9"},
+        "items": [formless("bad", part, value), formless("good", "status", {"phase": "Ready"})],
+    }
+    bad, good = decode(decoder_of(ListPage[Resource]), json.dumps(page).encode()).items
+    assert (bad.metadata.name, getattr(bad, part)) == ("bad", {})
+    assert (good.spec, good.status) == ({"module": "m"}, {"phase": "Ready"})
+
+
+def test_such_an_object_is_an_event_like_any_other() -> None:
+    line = json.dumps({"type": "ADDED", "object": formless("bad", "spec", "text")}).encode()
+    event = decode_event(decoder_of(WatchEvent[Resource]), line)
+    assert (event.type, event.object.metadata.name, event.object.spec) == ("ADDED", "bad", {})
+
+
+def test_what_is_wrong_elsewhere_is_still_unreadable() -> None:
+    with pytest.raises(Unreadable, match=r"\$\.metadata"):
+        decode(decoder_of(Resource), b'{"metadata":{"name":7},"spec":"text"}')
+    with pytest.raises(Unreadable):
+        decode(decoder_of(Resource), b"[1]")
