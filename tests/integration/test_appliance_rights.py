@@ -23,7 +23,7 @@ from tests.support.world import AGENT, BASIS, World
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
 NAMESPACE, FLUX_NAMESPACE, ACCOUNT = "ai-system", "flux-system", "magicstick-operator"
-MODELS = "ai"
+MODELS, IDENTITY = "ai", "identity-system"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
@@ -38,6 +38,7 @@ class Right:
 
 
 OURS, FLUX = "appliance.magicstick.dev", "kustomize.toolkit.fluxcd.io"
+HELM, GATEWAY, ENVOY = "helm.toolkit.fluxcd.io", "gateway.networking.k8s.io", "gateway.envoyproxy.io"
 
 
 def _each(namespace: str, group: str, resources: str, verbs: str, why: str) -> dict[Right, str]:
@@ -51,6 +52,9 @@ def _each(namespace: str, group: str, resources: str, verbs: str, why: str) -> d
 READ_AGAIN = "a write that met a conflict reads its object again, and no conflict is provoked here"
 SEEN_ANYWAY = "says less than list and watch, which are used"
 NO_MODEL = "brings a model along, and none lives here: what a model makes and removes has tests of its own"
+NO_INSTANCE = (
+    "brings an instance along, and none lives here: what an instance makes and removes has tests of its own"
+)
 PATCH_ANYWAY = "allows nothing that patch, which is used, does not"
 UNUSED: Final[Mapping[Right, str]] = {
     **_each(NAMESPACE, OURS, "appliances moduleactivations", "get", READ_AGAIN),
@@ -73,6 +77,16 @@ UNUSED: Final[Mapping[Right, str]] = {
     **_each(
         NAMESPACE, OURS, "modelactivations/status modelactivations/finalizers", "get update patch", NO_MODEL
     ),
+    **_each("", "", "configmaps namespaces", "get", SEEN_ANYWAY),
+    **_each("", "", "namespaces", "create", NO_INSTANCE),
+    **_each("", GATEWAY, "referencegrants", "get create update patch delete", NO_INSTANCE),
+    **_each(IDENTITY, GATEWAY, "httproutes", "get create update patch delete", NO_INSTANCE),
+    **_each(IDENTITY, ENVOY, "securitypolicies", "get create update patch delete", NO_INSTANCE),
+    **_each("", "networking.k8s.io", "networkpolicies", "get create update patch delete", NO_INSTANCE),
+    **_each("", "", "resourcequotas limitranges", "get create update patch", NO_INSTANCE),
+    **_each(NAMESPACE, HELM, "helmreleases", "get create update patch delete", NO_INSTANCE),
+    **_each(NAMESPACE, OURS, "appinstances", "update patch", NO_INSTANCE),
+    **_each(NAMESPACE, OURS, "appinstances/status appinstances/finalizers", "get update patch", NO_INSTANCE),
     **_each(NAMESPACE, "", "configmaps", "get", SEEN_ANYWAY),
     **_each(NAMESPACE, OURS, "appliances/status moduleactivations/status", "get", SEEN_ANYWAY),
     **_each(NAMESPACE, OURS, "appliances/status moduleactivations/status", "update", PATCH_ANYWAY),
@@ -105,6 +119,22 @@ MODELS_WRITE: Final = frozenset(
 """(group, resource, subresource) of what is written where there are models; Pods are only deleted, and of
 ConfigMaps and HelmReleases those that are granted by name only patched."""
 
+INSTANCES_WRITE: Final = frozenset(
+    {
+        (OURS, "appinstances", ""),
+        (OURS, "appinstances", "status"),
+        (HELM, "helmreleases", ""),
+        (GATEWAY, "httproutes", ""),
+        (GATEWAY, "referencegrants", ""),
+        (ENVOY, "securitypolicies", ""),
+        ("", "namespaces", ""),
+        ("networking.k8s.io", "networkpolicies", ""),
+        ("", "resourcequotas", ""),
+        ("", "limitranges", ""),
+    }
+)
+"""(group, resource, subresource) of what is written where there are instances."""
+
 
 class Installed(World):
     """The corner that the manifests describe."""
@@ -127,6 +157,9 @@ def cluster() -> Iterator[DevCluster]:
         # What Flux brings with the namespace of models.
         cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MODELS}})
         cluster.apply(MANIFESTS / "modules" / "basis" / "operator-rights.yaml")
+        # What it brings with the namespace of the gateway.
+        cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": IDENTITY}})
+        cluster.apply(MANIFESTS / "platform" / "first-run-setup" / "operator-rights.yaml")
         yield cluster
 
 
@@ -237,7 +270,8 @@ async def test_the_operator_is_granted_exactly_what_it_uses(cluster: DevCluster)
     # So it cannot write a workload, or what a specialised operator owns, even if it tried.
     writes = {"create", "update", "patch", "delete", "deletecollection"}
     writable = {(right.group, *right.resource.partition("/")[::2]) for right in have if right.verb in writes}
-    assert writable - OURS_TO_WRITE - MODELS_WRITE == {
+    assert writable - OURS_TO_WRITE - MODELS_WRITE - INSTANCES_WRITE == {
         (OURS, "moduleactivations", "finalizers"),
+        (OURS, "appinstances", "finalizers"),
         (OURS, "modelactivations", "finalizers"),
     }

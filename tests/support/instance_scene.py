@@ -215,6 +215,14 @@ class InstanceScene:
         version = int(json.loads(answer)["metadata"]["resourceVersion"])
         await self.mirror.until(f"{name} is seen", lambda: self._version(name) >= version)
 
+    async def look_again(self) -> None:
+        """Let the gateway player see every policy again, after it was told something else."""
+        for name in tuple(self.mirror.all(self.policies)):
+            annotations = {"devcluster.magicstick.dev/seen": str(self.gateway.accepts)}
+            await self.world.client.merge(
+                f"{self.policies}/{name}", {"metadata": {"annotations": annotations}}
+            )
+
     async def delete(self, name: str) -> None:
         """Delete an AppInstance as a user would."""
         await self.world.delete(self.instances, name)

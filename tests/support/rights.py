@@ -46,6 +46,14 @@ async def grant_where_models_run(world: World, *, writing: bool = True) -> None:
         await asyncio.to_thread(world.cluster.rest.apply, mine)
 
 
+async def grant_at_the_gateway(world: World, namespace: str) -> None:
+    """Grant the account what the namespace of the gateway brings along, in the one that stands for it."""
+    for file, obj in objects(MANIFESTS / "platform" / "first-run-setup"):
+        if file.name == "operator-rights.yaml":
+            places = {"ai-system": world.namespace, "identity-system": namespace}
+            await asyncio.to_thread(world.cluster.rest.apply, with_namespaces(copy.deepcopy(obj), places))
+
+
 async def limit_kustomizations(world: World, token: str, verbs: Sequence[str]) -> None:
     """Allow these verbs on Kustomizations and no others; returns once the server acts on it."""
     role = f"{RBAC}/namespaces/{world.flux_namespace}/roles/{ACCOUNT}"
