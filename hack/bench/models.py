@@ -34,7 +34,10 @@ Passes = dict[str, float]
 
 
 async def models(directory: Path, *, count: int = 1000) -> list[Figure]:
-    """Convergence beside a replay of all its writes, and the passes that single changes cause."""
+    """Convergence beside a replay of all its writes, and the passes that single changes cause.
+
+    The replay has everybody's writes: the operator's, and those of whoever acts on models.
+    """
     async with model_world(directory / "operator") as bench, playing(bench.client) as players:
         log = directory / "operator.log"
         async with operator(bench.cluster.kubeconfig, log, environment=dict(CALM)) as running:
