@@ -8,6 +8,7 @@ import pytest
 
 from hack.devcluster import CONTROL_PLANE, DevCluster, DevClusterError
 from magicstick.apps.gateway.acceptance import accepted, accepted_as_it_is, edited
+from magicstick.apps.gateway.hosts import hosts_of, hosts_problem, short_name
 from magicstick.apps.gateway.plan import close, plan, wanted
 from magicstick.apps.gateway.routes import closed
 from magicstick.apps.kinds import HTTP_ROUTE, SECURITY_POLICY
@@ -15,7 +16,7 @@ from magicstick.apps.ports import Access, Backend, GatewaySite
 from magicstick.kube.differ import differs
 from magicstick.kube.objects import Resource
 from magicstick.runtime.plan import Apply
-from tests.support.gateway_objects import OPERATOR, SITE, Object, access, ancestor, bodies, live
+from tests.support.gateway_objects import DOMAINS, OPERATOR, SITE, Object, access, ancestor, bodies, live
 from tests.support.objects import resource
 
 pytestmark = pytest.mark.cluster
@@ -29,6 +30,26 @@ CASES = {
     "bounded": access("i-bounded", request_timeout=None, backend=Backend("demo", "lab", 65535)),
     "longest name": access("i" * 53, backend=Backend("b" * 63, "lab", 1)),
 }
+
+TOO_LONG = 64
+NAMES = (
+    *("demo", "Demo", " demo ", "my demo", "a.b", "a_b", "a--b", "-demo-", ".demo.", "demo.", "1", "007"),
+    *("M\u00fcller", "Stra\u00dfe", "Zoe\u0308", "\u0130zmir", "d\u0131no", "\ufb01ne", "\u2116 5", "\u00b2"),
+    *(
+        "\u6771\u4eac",
+        "\u0434\u0435\u043c\u043e",
+        "\U0001f642",
+        "\u6771\u4eac-demo",
+        "!!!",
+        "---",
+        "",
+        "x\u0000y",
+        "a/b?c=d",
+        "<b>",
+    ),
+    *("a" * 62, "a" * 63, "a" * 64, "a" * 253, f"{'a' * 30}-{'b' * 32}", f"{'a' * 31}-{'b' * 32}"),
+)
+"""What people call things: accents, scripts without a plain form, symbols, and lengths at the limits."""
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +104,23 @@ def policy_of(given: Access) -> Object:
 def test_every_object_satisfies_the_server_strictly(cluster: DevCluster, given: Access) -> None:
     dry_run(cluster, all_of(given))
     dry_run(cluster, all_of(given, GatewaySite(section="https")))
+
+
+def test_whatever_an_instance_is_called_it_has_a_host_that_the_server_takes_or_is_refused(
+    cluster: DevCluster,
+) -> None:
+    """Fault F11, and F10 at its limits."""
+    routes, refused = [], set[str]()
+    for number, text in enumerate(NAMES):
+        short = short_name(f"hermes-{number}", "hermes", {"name": text})
+        hosts = hosts_of(short, "hermes", DOMAINS)
+        if hosts_problem(hosts) is not None:
+            refused.add(text)
+            continue
+        routes += wanted(access(f"n-{number}", application="hermes", hosts=hosts), SITE).routes.values()
+    assert refused == {text for text in NAMES if len(text) >= TOO_LONG}
+    assert len(routes) == 4 * (len(NAMES) - len(refused))
+    dry_run(cluster, routes)
 
 
 @pytest.mark.parametrize("given", [CASES["default"]], ids=["default"])

@@ -75,6 +75,7 @@ class GatewayWorld:
             "generation": held.generation,
             "labels": held.labels,
             "annotations": held.annotations,
+            "finalizers": ["example.com/held"] if held.finalizers else [],
             "managedFields": [
                 managed(owner, "Apply" if owner == OPERATOR else "Update", {"f:spec": members})
                 for owner, members in owned.items()

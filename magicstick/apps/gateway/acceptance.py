@@ -52,9 +52,12 @@ def edited(live: Resource) -> bool:
     )
 
 
-def targets(live: Resource) -> frozenset[str]:
-    """Names of the routes that a policy stands in front of."""
-    return frozenset(str(each.get("name")) for each in maps(live.spec.get("targetRefs")))
+def targets(live: Resource) -> frozenset[ObjectKey]:
+    """The routes that a policy stands in front of."""
+    namespace = live.metadata.namespace
+    return frozenset(
+        ObjectKey(namespace, str(each.get("name"))) for each in maps(live.spec.get("targetRefs"))
+    )
 
 
 def _standing(live: Resource) -> bool:

@@ -2,7 +2,7 @@
 
 What holds after every single step, whatever went before and wherever a plan breaks off:
     - No step gives a route a backend unless every policy of the instance is accepted as it is wanted.
-    - No step changes or deletes a policy while a route that it protects can still be closed first.
+    - No step changes or deletes a policy that stands while a route that it protects is open.
     - A policy that a route needs, and that is gone or edited, closes the route before it is repaired.
 
 Routes are there, closed, before their policies are accepted, since a policy without its routes gets no
@@ -35,7 +35,7 @@ from magicstick.apps.gateway.routes import (
 )
 from magicstick.apps.kinds import HTTP_ROUTE, REFERENCE_GRANT, SECURITY_POLICY
 from magicstick.apps.ports import Access, AccessPlan, GatewaySite, LiveAccess, Piece, Reference
-from magicstick.kube.kinds import Kind
+from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.runtime.plan import Apply, Delete, Step
 
@@ -74,56 +74,60 @@ def plan(access: Access, live: LiveAccess, site: GatewaySite) -> AccessPlan:
     want = wanted(access, site)
     if conflict := _conflict(access, want, live):
         return AccessPlan(close(live), conflict=conflict)
-    standing = _accepted(want, live, site)
-    ready = len(standing) == len(want.policies) and not any(map(is_open, live.rivals))
-    steps = _shut(want, live, standing, ready=ready) or _build(want, live, ready=ready)
+    ready = _accepted(want, live, site) and not any(map(is_open, live.rivals))
+    steps = _shut(want, live, ready=ready) or _build(want, live, ready=ready)
     return AccessPlan(steps, ready)
 
 
 def hold(live: LiveAccess) -> tuple[Step, ...]:
     """Nothing, while every policy stands as we wrote it and each open route has one; otherwise `close`."""
-    policies = _live(live, SECURITY_POLICY)
-    protected = frozenset(name for each in policies for name in targets(each))
+    policies, protected = _live(live, SECURITY_POLICY), _protected(live)
     unprotected = any(
-        is_open(each) and each.metadata.name not in protected for each in _live(live, HTTP_ROUTE)
+        is_open(each) and each.metadata.key not in protected for each in _live(live, HTTP_ROUTE)
     )
     return close(live) if unprotected or not all(map(accepted_as_it_is, policies)) else ()
 
 
 def close(live: LiveAccess) -> tuple[Step, ...]:
-    """Every route that is open leads nowhere; all else stays."""
+    """Every route that is open leads nowhere, first those that no policy protects; all else stays."""
     return tuple(
         Apply(HTTP_ROUTE, closed_live(each))
-        for each in _live(live, HTTP_ROUTE)
+        for each in _urgent_first(live)
         if is_open(each) and not each.metadata.dying
     )
 
 
 def remove(live: LiveAccess) -> tuple[Step, ...]:
-    """Routes, and once they are gone grants, then policies."""
-    if _live(live, HTTP_ROUTE):
-        return _deletions(live, HTTP_ROUTE)
+    """Routes, first those that no policy protects, and once all are gone grants, then policies."""
+    if routes := _urgent_first(live):
+        return tuple(_away(each) for each in routes if not each.metadata.dying)
     return (*_deletions(live, REFERENCE_GRANT), *_deletions(live, SECURITY_POLICY))
 
 
 # --- the steps of a plan ---------------------------------------------------------------------------
 
 
-def _shut(want: Wanted, live: LiveAccess, standing: frozenset[Reference], *, ready: bool) -> tuple[Step, ...]:
-    """What has to be true before anything else is touched: nothing is open that should not be.
+def _shut(want: Wanted, live: LiveAccess, *, ready: bool) -> tuple[Step, ...]:
+    """What has to be true before anything else is touched: nothing is open that should not be."""
+    return tuple(
+        step
+        for each in _urgent_first(live)
+        if not each.metadata.dying and (step := _shutting(want, each, ready=ready)) is not None
+    )
 
-    What no accepted policy protects is shut first.
-    """
-    shut: dict[str, Step] = {}
-    for place, body in want.routes.items():
-        route = live.occupants.get(place)
-        if not ready and route is not None and is_open(route) and not route.metadata.dying:
-            shut[place.key.name] = Apply(HTTP_ROUTE, closed(body))
-    for each in _unwanted(want, live, HTTP_ROUTE):
-        if _may_go(each):
-            shut[each.live.metadata.name] = _delete(each)
-    protected = {name for place in standing for name in targets(live.occupants[place])}
-    return tuple(shut[name] for name in sorted(shut, key=protected.__contains__))
+
+def _shutting(want: Wanted, route: Resource, *, ready: bool) -> Step | None:
+    body = want.routes.get(Reference(HTTP_ROUTE, route.metadata.key))
+    if body is None:
+        return _away(route)
+    return Apply(HTTP_ROUTE, closed(body)) if is_open(route) and not ready else None
+
+
+def _away(route: Resource) -> Step:
+    """The next step in the removal of a route: one that others hold is closed first, as long as it can be."""
+    if is_open(route) and route.metadata.finalizers:
+        return Apply(HTTP_ROUTE, closed_live(route))
+    return Delete(HTTP_ROUTE, route.metadata.key, route.metadata.uid)
 
 
 def _build(want: Wanted, live: LiveAccess, *, ready: bool) -> tuple[Step, ...]:
@@ -134,20 +138,30 @@ def _build(want: Wanted, live: LiveAccess, *, ready: bool) -> tuple[Step, ...]:
 
 
 def _policies(want: Wanted, live: LiveAccess) -> Iterator[Step]:
-    lingering = {each.live.metadata.name for each in _unwanted(want, live, HTTP_ROUTE) if is_open(each.live)}
     for place, body in want.policies.items():
         policy = live.occupants.get(place)
-        if policy is not None and lingering & targets(policy):
+        if policy is not None and _still_needed(policy, want, live):
             continue
         if policy is not None and edited(policy) and not policy.metadata.dying:
             yield Delete(SECURITY_POLICY, place.key, policy.metadata.uid)
         yield Apply(SECURITY_POLICY, body)
 
 
+def _still_needed(policy: Resource, want: Wanted, live: LiveAccess) -> bool:
+    """Whether a change of a policy would expose a route that is open, and dying, so that it stays open.
+
+    It would if the policy stands, and whatever it is if it would no longer be that route's.
+    """
+    dying = {each.metadata.key for each in _live(live, HTTP_ROUTE) if is_open(each) and each.metadata.dying}
+    lingering = dying & targets(policy)
+    unwanted = lingering - {place.key for place in want.routes}
+    return bool(unwanted) or (bool(lingering) and accepted_as_it_is(policy))
+
+
 def _leftovers(want: Wanted, live: LiveAccess) -> Iterator[Step]:
     """Grants that nothing uses any more, and policies whose routes are gone."""
     yield from (_delete(each) for each in _unwanted(want, live, REFERENCE_GRANT) if _may_go(each))
-    lingering = {each.live.metadata.name for each in _unwanted(want, live, HTTP_ROUTE)}
+    lingering = {each.live.metadata.key for each in _unwanted(want, live, HTTP_ROUTE)}
     for each in _unwanted(want, live, SECURITY_POLICY):
         if _may_go(each) and not lingering & targets(each.live):
             yield _delete(each)
@@ -156,12 +170,11 @@ def _leftovers(want: Wanted, live: LiveAccess) -> Iterator[Step]:
 # --- what there is -----------------------------------------------------------------------------------
 
 
-def _accepted(want: Wanted, live: LiveAccess, site: GatewaySite) -> frozenset[Reference]:
-    """The wanted policies that stand as they are wanted."""
-    return frozenset(
-        place
+def _accepted(want: Wanted, live: LiveAccess, site: GatewaySite) -> bool:
+    """Whether every wanted policy stands as it is wanted."""
+    return all(
+        (policy := live.occupants.get(place)) is not None and accepted(policy, body, site)
         for place, body in want.policies.items()
-        if (policy := live.occupants.get(place)) is not None and accepted(policy, body, site)
     )
 
 
@@ -180,6 +193,20 @@ def _live(live: LiveAccess, kind: Kind) -> list[Resource]:
     return [each.live for each in live.pieces if each.kind == kind]
 
 
+def _protected(live: LiveAccess) -> frozenset[ObjectKey]:
+    """The routes that a policy protects which stands as we wrote it."""
+    standing = filter(accepted_as_it_is, _live(live, SECURITY_POLICY))
+    return frozenset(route for each in standing for route in targets(each))
+
+
+def _urgent_first(live: LiveAccess) -> list[Resource]:
+    """All routes, first those that are open and that no policy protects."""
+    protected = _protected(live)
+    return sorted(
+        _live(live, HTTP_ROUTE), key=lambda each: not is_open(each) or each.metadata.key in protected
+    )
+
+
 def _unwanted(want: Wanted, live: LiveAccess, kind: Kind) -> list[Piece]:
     return [each for each in live.pieces if each.kind == kind and each.reference not in want]
 
@@ -188,9 +215,9 @@ def _may_go(piece: Piece) -> bool:
     return not piece.live.metadata.dying
 
 
-def _delete(piece: Piece) -> Step:
+def _delete(piece: Piece) -> Delete:
     return Delete(piece.kind, piece.live.metadata.key, piece.live.metadata.uid)
 
 
-def _deletions(live: LiveAccess, kind: Kind) -> tuple[Step, ...]:
+def _deletions(live: LiveAccess, kind: Kind) -> tuple[Delete, ...]:
     return tuple(_delete(each) for each in live.pieces if each.kind == kind and _may_go(each))

@@ -152,6 +152,7 @@ def test_a_policy_stands_by_its_own_digest_alone_where_nobody_knows_what_is_want
     assert not accepted_as_it_is(stored(other, ancestors=[ancestor(generation=1, status="False")]))
 
 
-def test_the_targets_of_a_policy_are_names_of_routes_whatever_it_holds() -> None:
-    assert targets(stored(BODY)) == {"kubeopencode-demo-local", "kubeopencode-demo-local-callback"}
+def test_the_targets_of_a_policy_are_routes_whatever_it_holds() -> None:
+    names = ("kubeopencode-demo-local", "kubeopencode-demo-local-callback")
+    assert targets(stored(BODY)) == {("identity-system", name) for name in names}
     assert targets(stored(BODY, spec={"targetRefs": "x"})) == frozenset()

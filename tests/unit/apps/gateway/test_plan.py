@@ -254,6 +254,21 @@ def test_a_policy_stays_while_a_route_that_it_protects_lingers() -> None:
     assert f"apply {PUBLIC_POLICY}" in steps
 
 
+@pytest.mark.parametrize(("accepted", "changed"), [("True", False), ("False", True)])
+def test_a_policy_that_stands_is_not_changed_before_a_dying_route_is_gone(
+    accepted: str, *, changed: bool
+) -> None:
+    """One that does not stand is: it cannot get worse."""
+    objects = {
+        **{name: stored(closed(built(name))) for name in ROUTES},
+        LOCAL: stored(built(LOCAL), dying=True),
+        LOCAL_POLICY: stored(built(LOCAL_POLICY), ancestors=[ancestor(generation=1, status=accepted)]),
+    }
+    steps = told(planned(access(role="admin"), *objects.values()).steps)
+    assert (f"apply {LOCAL_POLICY}" in steps) is changed
+    assert f"apply {PUBLIC_POLICY}" in steps
+
+
 def test_grants_in_former_namespaces_go_after_the_routes_have_left() -> None:
     moved = access(backend=Backend("demo", "lab", 4096))
     made = planned(moved, *standing(access()).values())
@@ -270,6 +285,24 @@ def test_another_gateway_has_to_accept_before_the_routes_that_move_there_open() 
     made = plan(access(), live(*objects.values()), elsewhere)
     assert not made.ready
     assert told(made.steps) == [f"close {name}" for name in ROUTES]
+
+
+def test_what_is_left_in_a_former_namespace_of_the_gateway_goes_and_its_namesakes_stay_guarded() -> None:
+    former = standing(access(), type(SITE)(namespace="former"))
+    routes = [each for each in former.values() if each.kind == HTTP_ROUTE.kind]
+    closings = planned(access(), *former.values()).steps
+    assert {step.key for step in closings if isinstance(step, Delete)} == {
+        each.metadata.key for each in routes
+    }
+    both = [*former.values(), *judged(PUBLIC_POLICY, generation=3, status="False").values()]
+    words = told(planned(access(), *both).steps)
+    assert sorted(words) == sorted([f"{verb} {name}" for verb in ("close", "delete") for name in ROUTES])
+    left = [each for each in former.values() if each.kind != HTTP_ROUTE.kind]
+    made = planned(access(), *left, *standing(access()).values())
+    assert made.ready
+    assert {step.key for step in made.steps if isinstance(step, Delete)} >= {
+        ("former", name) for name in POLICIES
+    }
 
 
 # --- others -------------------------------------------------------------------------------------------------------
@@ -332,10 +365,11 @@ def test_and_is_closed_once_a_policy_does_not_stand(verdict: dict[str, Any]) -> 
     assert told(hold(live(*judged(LOCAL_POLICY, **verdict).values()))) == [f"close {name}" for name in ROUTES]
 
 
-def test_and_is_closed_once_a_policy_is_gone() -> None:
+def test_and_is_closed_once_a_policy_is_gone_what_it_protected_first() -> None:
     objects = standing(access())
     del objects[PUBLIC_POLICY]
-    assert told(hold(live(*objects.values()))) == [f"close {name}" for name in ROUTES]
+    closings = [f"close {name}" for name in [PUBLIC, PUBLIC_CALLBACK, LOCAL, LOCAL_CALLBACK]]
+    assert told(hold(live(*objects.values()))) == closings
 
 
 def test_closing_keeps_what_a_route_is_and_takes_everything_by_which_it_leads_somewhere() -> None:
@@ -382,3 +416,15 @@ def test_removal_takes_routes_then_grants_then_policies_and_waits_for_each() -> 
         each.metadata.uid for each in objects.values()
     }
     assert remove(live()) == ()
+
+
+def test_a_route_that_others_hold_is_closed_before_it_is_deleted() -> None:
+    """A dying object takes no change, and would lead somewhere for as long as they like."""
+    held = stored(built(LOCAL), finalizers=["example.com/held"])
+    assert told(remove(live(held))) == [f"close {LOCAL}"]
+    assert told(remove(live(stored(closed(built(LOCAL)), finalizers=["example.com/held"])))) == [
+        f"delete {LOCAL}"
+    ]
+    objects = {**standing(access()), PUBLIC: stored(built(PUBLIC), finalizers=["example.com/held"])}
+    made = planned(access(exposure="local"), *objects.values())
+    assert told(made.steps) == [f"close {PUBLIC}", f"delete {PUBLIC_CALLBACK}"]
