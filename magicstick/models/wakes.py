@@ -184,7 +184,9 @@ def _runs_here(activation: Resource) -> bool:
 
 
 def _on_its_way(activation: Resource) -> bool:
-    return _runs_here(activation) and activation.status.get("phase") not in HEALTHY
+    """A status of another form says nothing, and must not keep the others from being woken."""
+    phase = activation.status.get("phase")
+    return _runs_here(activation) and not (isinstance(phase, str) and phase in HEALTHY)
 
 
 def target_of(activation: Resource) -> str:

@@ -213,6 +213,13 @@ def test_a_profile_on_its_way_wakes_no_model_that_is_ready() -> None:
     assert names(corner.wakes.by_profile(None, None)) == ["on-gpu"]
 
 
+@pytest.mark.parametrize("phase", [["Ready"], {"a": 1}, 7, None])
+def test_a_status_of_another_form_keeps_nobody_from_being_woken(phase: object) -> None:
+    corner = Corner()
+    corner.shelves.put(MODEL_ACTIVATION, activation("on-cpu", status={"phase": phase}))
+    assert names(corner.wakes.by_profile(None, None)) == ["on-cpu", "on-gpu"]
+
+
 def test_runtimes_are_found_by_label_in_every_namespace_and_only_ours() -> None:
     corner = Corner()
     corner.shelves.put(KUBEAI_MODEL, live_model("on-cpu", serves="on-cpu", namespace="lab"))
