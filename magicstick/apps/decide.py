@@ -76,9 +76,9 @@ def decide_failure(o: InstanceObservation, error: ApiError) -> Plan:
             return _degraded(o, InstanceReason.API_REJECTED, message)
         case NamespaceTerminating():
             message = "A namespace that the instance needs does not exist or is being deleted."
-            return _waiting(
-                o, InstancePhase.RECONCILING, InstanceReason.WAITING_FOR_NAMESPACE, message, AccessPlan()
-            )
+            known = previous(o, guarded=False)
+            phase, reason = InstancePhase.RECONCILING, InstanceReason.WAITING_FOR_NAMESPACE
+            return report(o, phase, reason, message, addresses=known)
         case _:
             return kept(o, InstanceReason.API_UNAVAILABLE, "The API server does not answer as it should.")
 

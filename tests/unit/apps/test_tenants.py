@@ -58,7 +58,9 @@ async def test_a_namespace_of_an_instance_is_bounded_and_closed_but_for_two_ways
         RESOURCE_QUOTA,
         LIMIT_RANGE,
     ]
-    check("apps/tenant", [dict(each.body) for each in plan.steps if isinstance(each, Apply)])
+    for each in plan.steps:
+        if isinstance(each, Apply):
+            check(f"tenants/{each.kind.plural}", each.body)
 
 
 UNOWNED: dict[str, tuple[Resource, Resource]] = {
