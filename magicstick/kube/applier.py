@@ -257,7 +257,7 @@ class Applier:
     async def _set_finalizers(self, kind: Kind, live: View, finalizers: list[str]) -> None:
         """Merge patch bound to the version that was read, so that no foreign entry can be lost."""
         metadata = live.metadata
-        self._note(Place(kind, metadata.key), digest(finalizers))
+        self.counters.sent += 1
         body = {
             "metadata": {
                 "uid": metadata.uid,
@@ -266,6 +266,7 @@ class Applier:
             }
         }
         patched = await self._client.merge_patch(kind, metadata.key, body)
+        self._note(Place(kind, metadata.key), digest(finalizers))
         if patched.metadata.dying and not patched.metadata.finalizers:
             self._forget(kind, metadata.key, metadata.uid)
         else:

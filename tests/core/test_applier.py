@@ -652,6 +652,15 @@ async def test_what_is_refused_each_time_is_no_fight() -> None:
     assert bench.hot == []
 
 
+async def test_a_finalizer_that_is_refused_each_time_is_no_fight() -> None:
+    bench = Bench()
+    for _ in range(30):
+        bench.answers(Invalid("the spec is missing"))
+        with pytest.raises(Invalid):
+            await bench.applier.add_finalizer(WIDGET, ours(5, {}), "example.com/f")
+    assert bench.hot == []
+
+
 async def test_what_is_remembered_of_writes_does_not_grow_for_ever() -> None:
     bench = Bench()
     for number in range(300):
