@@ -80,12 +80,10 @@ def plan(access: Access, live: LiveAccess, site: GatewaySite) -> AccessPlan:
 
 
 def hold(live: LiveAccess) -> tuple[Step, ...]:
-    """Nothing, while every policy stands as we wrote it and each open route has one; otherwise `close`."""
-    policies, protected = _live(live, SECURITY_POLICY), _protected(live)
-    unprotected = any(
-        is_open(each) and each.metadata.key not in protected for each in _live(live, HTTP_ROUTE)
-    )
-    return close(live) if unprotected or not all(map(accepted_as_it_is, policies)) else ()
+    """Nothing, while each open route has a policy that stands as we wrote it; otherwise `close`."""
+    protected = _protected(live)
+    guarded = all(each.metadata.key in protected for each in _live(live, HTTP_ROUTE) if is_open(each))
+    return () if guarded else close(live)
 
 
 def close(live: LiveAccess) -> tuple[Step, ...]:
