@@ -110,7 +110,7 @@ def test_whatever_an_instance_is_called_it_has_a_host_that_the_server_takes_or_i
     cluster: DevCluster,
 ) -> None:
     """Fault F11, and F10 at its limits."""
-    routes, refused = [], set[str]()
+    routes, refused = list[Object](), set[str]()
     for number, text in enumerate(NAMES):
         short = short_name(f"hermes-{number}", "hermes", {"name": text})
         hosts = hosts_of(short, "hermes", DOMAINS)
