@@ -1,4 +1,4 @@
-"""The kinds that are ours, and those of Flux and KubeAI that the operator drives (spec: magicstick-api §0)."""
+"""The kinds that are ours, and those of Flux and KubeAI that we drive (spec: magicstick-api §0)."""
 
 from magicstick.kube.kinds import Kind
 
