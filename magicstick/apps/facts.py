@@ -6,22 +6,21 @@ Everything is read from caches, at the cost of the instance that is asked for.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-import msgspec
-
 from magicstick.api import labels
 from magicstick.api.base import DEFAULT_TARGET_NAMESPACE
 from magicstick.api.kinds import APP_INSTANCE, HELM_RELEASE
 from magicstick.api.names import RELEASE_NAME_LIMIT, is_dns_label
 from magicstick.apps.gateway.hosts import domains_of, owner_of
 from magicstick.apps.gateway.places import references
-from magicstick.apps.kinds import ACCESS_KINDS, HTTP_ROUTE, REFERENCE_GRANT, SECURITY_POLICY, SERVICE
+from magicstick.apps.kinds import ACCESS_KINDS, HTTP_ROUTE, REFERENCE_GRANT, SERVICE
 from magicstick.apps.objects import is_ours
 from magicstick.apps.observation import Place, application_of
 from magicstick.apps.ports import Domains, GatewaySite, LiveAccess, Piece, Reference
+from magicstick.apps.release_schema import HELM_RELEASE_DEFINITION, ReleaseDefinition
 from magicstick.apps.way_in import short_of
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind, ObjectKey
-from magicstick.kube.objects import ObjectMeta, Resource
+from magicstick.kube.objects import Resource
 from magicstick.kube.store import Store
 from magicstick.modules.activations import belongs_to
 from magicstick.modules.facts import ModuleFacts
@@ -41,60 +40,6 @@ NAMESPACE_INDEX: Final = "namespace"
 
 MADE_KINDS: Final = (HELM_RELEASE, *ACCESS_KINDS)
 """What is made for an instance, and found again by its label."""
-
-HELM_RELEASE_DEFINITION: Final = HELM_RELEASE.crd_name
-"""The definition that tells whether Helm's retries can be asked for."""
-
-
-class _Anything(msgspec.Struct, frozen=True, gc=False):
-    """An object of which nothing is kept."""
-
-
-class _Install(msgspec.Struct, frozen=True, gc=False):
-    properties: dict[str, _Anything] = {}
-
-
-class _SpecFields(msgspec.Struct, frozen=True, gc=False):
-    install: _Install = _Install()
-
-
-class _SpecSchema(msgspec.Struct, frozen=True, gc=False):
-    properties: _SpecFields = _SpecFields()
-
-
-class _RootFields(msgspec.Struct, frozen=True, gc=False):
-    spec: _SpecSchema = _SpecSchema()
-
-
-class _RootSchema(msgspec.Struct, frozen=True, gc=False):
-    properties: _RootFields = _RootFields()
-
-
-class _Schema(msgspec.Struct, frozen=True, rename={"root": "openAPIV3Schema"}, gc=False):
-    root: _RootSchema = _RootSchema()
-
-
-class _Version(msgspec.Struct, frozen=True, gc=False):
-    name: str = ""
-    schema: _Schema = _Schema()
-
-
-class _DefinitionSpec(msgspec.Struct, frozen=True, gc=False):
-    versions: tuple[_Version, ...] = ()
-
-
-class ReleaseDefinition(msgspec.Struct, frozen=True, gc=False):
-    """The definition of HelmReleases, reduced to what an installation may say."""
-
-    metadata: ObjectMeta
-    spec: _DefinitionSpec = _DefinitionSpec()
-
-    @property
-    def retries(self) -> bool:
-        """Whether it knows `spec.install.strategy`."""
-        found = (each for each in self.spec.versions if each.name == HELM_RELEASE.version)
-        installs = (each.schema.root.properties.spec.properties.install for each in found)
-        return any("strategy" in each.properties for each in installs)
 
 
 class InstanceFacts:
@@ -193,11 +138,6 @@ class InstanceFacts:
     def unserved(self) -> tuple[str, ...]:
         """The definitions, of Flux and the gateway, without which no instance can be made."""
         return tuple(kind.crd_name for kind in MADE_KINDS if self._state(kind) is InformerState.ABSENT)
-
-    @property
-    def policies_served(self) -> bool:
-        """False only when the server certainly serves no policies."""
-        return self._state(SECURITY_POLICY) is not InformerState.ABSENT
 
     def retries(self) -> bool | None:
         """Whether the served HelmRelease knows the strategy that tries again; None while not known."""

@@ -66,8 +66,6 @@ class InstanceObservation:
     """What stands of the way in."""
     unserved: tuple[str, ...] = ()
     """Definitions of Flux and the gateway, without which nothing can be made, that are not served."""
-    policies_served: bool = True
-    """False when the server certainly serves no policies; then no route may lead anywhere."""
     entry: Entry | None = None
     """None while there never was a good application catalog."""
     unknown: str = ""

@@ -85,8 +85,8 @@ def previous(o: InstanceObservation, *, guarded: bool) -> Addresses:
 
 
 def holding(o: InstanceObservation) -> tuple[Step, ...]:
-    """The way in stays as it stands, as far as what guards it does."""
-    return gateway.hold(o.live) if o.policies_served else gateway.close(o.live)
+    """The way in stays as it stands, as far as what guards it does: no policy, no way in."""
+    return gateway.hold(o.live)
 
 
 def shutting(o: InstanceObservation) -> tuple[Step, ...]:

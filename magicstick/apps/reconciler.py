@@ -11,10 +11,8 @@ from magicstick.api.kinds import APP_INSTANCE, APPLIANCE, HELM_RELEASE, KUSTOMIZ
 from magicstick.api.parse import parse, read_status
 from magicstick.apps.decide import decide, decide_failure
 from magicstick.apps.facts import (
-    HELM_RELEASE_DEFINITION,
     MADE_KINDS,
     InstanceFacts,
-    ReleaseDefinition,
     target_of,
 )
 from magicstick.apps.kinds import HTTP_ROUTE, REFERENCE_GRANT, SECURITY_POLICY, SERVICE
@@ -25,6 +23,7 @@ from magicstick.apps.observation import (
     RequiredModule,
     application_of,
 )
+from magicstick.apps.release_schema import HELM_RELEASE_DEFINITION, ReleaseDefinition
 from magicstick.apps.status import InstancePhase, Outcome
 from magicstick.apps.wakes import InstanceWakes, namespace_changed, service_changed
 from magicstick.apps.way_in import backend_service
@@ -141,7 +140,6 @@ class InstanceReconciler:
             standing,
             releases=facts.releases(name),
             live=facts.live_access(instance),
-            policies_served=facts.policies_served,
             entry=self._entry(instance),
             domains=facts.domains() or UNKNOWN_DOMAINS,
         )

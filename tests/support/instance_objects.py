@@ -20,7 +20,7 @@ from magicstick.apps.status import HEALTHY
 from magicstick.apps.way_in import access
 from magicstick.catalogs.applications import ApplicationCatalog
 from magicstick.kube.objects import Resource
-from magicstick.modules.facts import READY
+from magicstick.modules.facts import READY, Gap, not_ready
 from magicstick.runtime.conditions import check_conditions, conditions_of, find
 from magicstick.runtime.plan import Apply, Create, Delete, Plan, Step
 from tests.support import gateway_objects
@@ -37,6 +37,27 @@ SHIPPED: Final[Mapping[str, Any]] = yaml.safe_load(
 )
 APPLICATIONS: Final = ApplicationCatalog.parse(json.dumps(SHIPPED))
 SOURCE: Final = Source(kind="GitRepository", name="flux-system", namespace="flux-system")
+
+LOCAL: Final = "https://demo.kubeopencode.magicstick.local/"
+PUBLIC: Final = "https://demo.kubeopencode.magicstick.example.com/"
+OPEN: Final = (LOCAL, LOCAL, PUBLIC, "sso", "user", True)
+"""What `served` says of a settled instance."""
+BLANK: Final = ("", "", "", "", "", False)
+WAITED: Final = (RequiredModule("litellm", not_ready(Gap.DISABLED)),)
+"""A required module that is disabled."""
+REPORTED: Final[dict[str, Any]] = {
+    "phase": "Ready",
+    "url": LOCAL,
+    "localURL": LOCAL,
+    "publicURL": PUBLIC,
+    "authentication": "sso",
+    "requiredRole": "user",
+    "accessGuardReady": True,
+}
+ROUTES: Final = [f"{NAME}-local", f"{NAME}-local-callback", f"{NAME}-public", f"{NAME}-public-callback"]
+CLOSING: Final = [f"apply HTTPRoute {each} closed" for each in ROUTES]
+REMOVING: Final = [f"delete HTTPRoute {each}" for each in ROUTES]
+"""What `steps` says where each open route of the instance is closed, or goes."""
 
 
 def instance(

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from magicstick.apps.facts import HELM_RELEASE_DEFINITION, InstanceFacts, ReleaseDefinition
+from magicstick.apps.facts import InstanceFacts
 from magicstick.apps.observation import InstanceObservation
 from magicstick.apps.ports import GatewaySite
 from magicstick.apps.reconciler import InstanceReconciler
+from magicstick.apps.release_schema import HELM_RELEASE_DEFINITION, ReleaseDefinition
 from magicstick.apps.tenants import TenantReconciler
 from magicstick.catalogs.applications import ApplicationCatalog
 from magicstick.catalogs.modules import ModuleCatalog

@@ -6,23 +6,20 @@ from typing import Any
 import pytest
 
 from magicstick.api.kinds import MODULE_ACTIVATION
-from magicstick.apps.decide import decide_failure
 from magicstick.apps.observation import UNKNOWN_DOMAINS, Entry, Place, RequiredModule
 from magicstick.apps.ports import LiveAccess
-from magicstick.kube.errors import (
-    ApiError,
-    Forbidden,
-    Invalid,
-    NameConflict,
-    NamespaceTerminating,
-    Unavailable,
-)
-from magicstick.modules.facts import Gap, not_ready, unknown
+from magicstick.modules.facts import unknown
 from magicstick.runtime.plan import Create, Finalizer
 from tests.support.instance_objects import (
+    BLANK,
+    CLOSING,
     HOME,
+    LOCAL,
     NAME,
-    accepted,
+    OPEN,
+    REMOVING,
+    REPORTED,
+    WAITED,
     decided,
     instance,
     message,
@@ -37,33 +34,10 @@ from tests.support.instance_objects import (
 )
 from tests.support.objects import resource
 
-LOCAL = "https://demo.kubeopencode.magicstick.local/"
-PUBLIC = "https://demo.kubeopencode.magicstick.example.com/"
-OPEN = (LOCAL, LOCAL, PUBLIC, "sso", "user", True)
-BLANK = ("", "", "", "", "", False)
-WAITED = (RequiredModule("litellm", not_ready(Gap.DISABLED)),)
-REPORTED: dict[str, Any] = {
-    "phase": "Ready",
-    "url": LOCAL,
-    "localURL": LOCAL,
-    "publicURL": PUBLIC,
-    "authentication": "sso",
-    "requiredRole": "user",
-    "accessGuardReady": True,
-}
-ROUTES = [f"{NAME}-local", f"{NAME}-local-callback", f"{NAME}-public", f"{NAME}-public-callback"]
-CLOSING = [f"apply HTTPRoute {each} closed" for each in ROUTES]
-REMOVING = [f"delete HTTPRoute {each}" for each in ROUTES]
-
-
-def routes_of(plan_steps: list[str]) -> list[str]:
-    return [each for each in plan_steps if "HTTPRoute" in each]
-
-
 # --- 8: an instance that is wanted ------------------------------------------------------------------
 
 
-@pytest.mark.req("MS-176", "MS-215")
+@pytest.mark.req("MS-176", "MS-215", "MS-374", "MS-375")
 def test_an_instance_is_ready_when_its_release_is_and_its_guard_is_accepted() -> None:
     plan = decided(settled())
 
@@ -234,7 +208,7 @@ def test_a_release_that_is_dying_is_waited_for() -> None:
         {"missing_crds": ("agents.kubeopencode.io",)},
         {"entry": Entry()},
         {"entry": None},
-        {"unserved": ("httproutes.gateway.networking.k8s.io",), "policies_served": False},
+        {"unserved": ("httproutes.gateway.networking.k8s.io",)},
         {"unknown": "Namespaces cannot be read now", "domains": UNKNOWN_DOMAINS, "source": None},
     ],
 )
@@ -327,7 +301,7 @@ def test_an_instance_waits_for_the_definitions_that_its_application_requires() -
 
 def test_without_flux_or_a_gateway_an_instance_waits_and_no_route_stays_open() -> None:
     absent = ("securitypolicies.gateway.envoyproxy.io",)
-    o = settled(unserved=absent, policies_served=False)
+    o = settled(unserved=absent)
     pieces = tuple(each for each in o.live.pieces if each.kind.kind != "SecurityPolicy")
     plan = decided(dataclasses.replace(o, live=LiveAccess(pieces, o.live.occupants)))
 
@@ -409,130 +383,3 @@ def test_a_service_of_the_platform_is_nobodys_backend() -> None:
 
     assert told(plan) == ("Degraded", "ReservedName")
     assert plan.steps == ()
-
-
-# --- specs that cannot be understood ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "access",
-    [
-        {"authentication": "basic"},
-        {"role": "root"},
-        {"exposure": "public"},
-        {"sharing": {"mode": "some"}},
-        {"sharing": {"mode": "selected"}, "authentication": "none"},
-        "everybody",
-    ],
-)
-def test_an_access_that_cannot_be_understood_admits_nobody(access: object) -> None:
-    open_before = accepted(observation())
-    plan = decided(observation(instance(access=access), live=open_before, releases=(release(),)))
-
-    assert told(plan) == ("Degraded", "InvalidAccess")
-    assert "spec.access" in message(plan)
-    assert steps(plan) == CLOSING
-    assert served(plan)[-1] is False
-
-
-@pytest.mark.parametrize("spec", [{"targetNamespace": "Not.A.Label"}, {"values": "x"}, {"enabled": "yes"}])
-def test_any_other_field_that_cannot_be_read_leaves_all_as_it_is(spec: dict[str, Any]) -> None:
-    open_before = accepted(observation())
-    plan = decided(observation(instance(status=REPORTED, **spec), live=open_before, releases=(release(),)))
-
-    assert told(plan) == ("Degraded", "InvalidSpec")
-    assert next(iter(spec)) in message(plan)
-    assert plan.steps == ()
-    assert served(plan) == (*OPEN[:5], False)
-
-
-def test_a_wrong_access_closes_also_where_another_field_is_wrong_before_it() -> None:
-    spec: dict[str, Any] = {"targetNamespace": 7, "access": {"role": "root"}}
-    plan = decided(observation(instance(**spec), live=accepted(observation())))
-
-    assert told(plan) == ("Degraded", "InvalidAccess")
-    assert steps(plan) == CLOSING
-
-
-def test_a_host_that_an_older_instance_has_is_not_taken() -> None:
-    plan = decided(settled(host_owner="kubeopencode-older"))
-
-    assert told(plan) == ("Degraded", "HostConflict")
-    assert "kubeopencode-older" in message(plan)
-    assert steps(plan) == REMOVING
-
-
-# --- blindness and refusals -------------------------------------------------------------------------
-
-
-def test_another_appliances_instance_is_left_alone() -> None:
-    plan = decided(settled(ours=False))
-
-    assert (plan.outcome, plan.steps, plan.status, plan.finalizer) == ("NotOurs", (), None, Finalizer.KEEP)
-
-
-@pytest.mark.parametrize("live", [instance(), instance(dying=True), instance(enabled=False)])
-def test_what_cannot_be_read_changes_nothing(live: Any) -> None:
-    plan = decided(observation(live, blind="HelmReleases cannot be read now (failing)"))
-
-    assert told(plan) == ("Reconciling", "ApiUnavailable")
-    assert plan.steps == ()
-    assert plan.finalizer is not Finalizer.REMOVE
-
-
-@pytest.mark.parametrize(
-    "gap", [{"entry": None}, {"unknown": "Not known yet: settings", "domains": UNKNOWN_DOMAINS}]
-)
-def test_what_is_not_known_keeps_the_status_that_there_is(gap: dict[str, Any]) -> None:
-    plan = decided(settled(instance(status=REPORTED), **gap))
-
-    assert (plan.outcome, plan.status, plan.steps) == ("Held", None, ())
-
-
-FAILURES: dict[str, tuple[ApiError, tuple[str, str]]] = {
-    "a release of that name is not ours": (
-        NameConflict("helmreleases ai-system/x exists and is not managed by magicstick-operator"),
-        ("Degraded", "NameConflict"),
-    ),
-    "a right is missing": (Forbidden("secret words"), ("Degraded", "ApiRejected")),
-    "a field is refused": (
-        Invalid("secret words", causes=[("spec.values", "secret words")]),
-        ("Degraded", "ApiRejected"),
-    ),
-    "a namespace goes": (NamespaceTerminating("secret words"), ("Reconciling", "WaitingForNamespace")),
-}
-
-
-@pytest.mark.parametrize("case", FAILURES)
-def test_what_the_server_refuses_is_told_without_its_words(case: str) -> None:
-    error, expected = FAILURES[case]
-    plan = decide_failure(settled(instance(status=REPORTED)), error)
-
-    assert told(plan) == expected
-    assert "secret words" not in message(plan)
-    assert plan.steps == ()
-    assert served(plan)[-1] is False
-
-
-def test_a_failure_that_passes_keeps_the_status() -> None:
-    error = Unavailable("secret words")
-
-    assert decide_failure(settled(instance(status=REPORTED)), error).status is None
-    assert told(decide_failure(observation(), error)) == ("Reconciling", "ApiUnavailable")
-
-
-def test_e38_a_new_uid_makes_new_policies() -> None:
-    o = settled()
-    again = dataclasses.replace(o, instance=resource_with_uid("another"))
-    plan = decided(again)
-
-    assert told(plan) == ("Reconciling", "WaitingForAccessGuard")
-    assert steps(plan)[: len(CLOSING)] == CLOSING
-
-
-def resource_with_uid(uid: str) -> Any:
-    live = instance()
-    metadata = {"name": NAME, "namespace": HOME, "uid": uid, "resourceVersion": "1", "generation": 1}
-    return resource(
-        {"apiVersion": "v1", "kind": "AppInstance", "metadata": metadata, "spec": dict(live.spec)}
-    )

@@ -104,7 +104,6 @@ def observations(draw: st.DrawFn) -> InstanceObservation:
         blind=draw(st.sampled_from(["", "", "HelmReleases cannot be read now"])),
         releases=draw(RELEASES),
         live=draw(live_access()),
-        policies_served=draw(st.booleans()),
         unserved=draw(st.sampled_from([(), ("helmreleases.helm.toolkit.fluxcd.io",)])),
         entry=draw(st.sampled_from(entries)),
         domains=domains,

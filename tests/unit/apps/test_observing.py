@@ -1,6 +1,7 @@
 """What is seen of an instance, and which instances a change wakes."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -23,7 +24,6 @@ from magicstick.kube.kinds import (
 from magicstick.kube.objects import Resource
 from tests.support.gateway_objects import KINDS, bodies, stored
 from tests.support.instance_objects import (
-    APPLICATIONS,
     NAME,
     SHIPPED,
     decided,
@@ -191,7 +191,7 @@ def test_a_kind_that_cannot_be_read_blinds_and_one_that_is_absent_is_waited_for(
     assert kind.kind in seen.observed(live).blind
     seen.places.become(kind, InformerState.ABSENT)
     o = seen.observed(live)
-    assert (o.blind, o.unserved, o.policies_served) == ("", (kind.crd_name,), kind != SECURITY_POLICY)
+    assert (o.blind, o.unserved) == ("", (kind.crd_name,))
     assert seen.woken == [NAME, NAME]
 
 
@@ -213,18 +213,32 @@ def test_the_served_schema_says_whether_flux_can_retry(*, retries: bool) -> None
     assert seen.observed(live).retries is retries
 
 
-@pytest.mark.req("MS-123", "MS-192", "MS-191", "MS-195", "MS-194")
-@pytest.mark.parametrize("application", sorted(APPLICATIONS.applications))
-def test_modules_and_definitions_are_those_of_the_catalog(application: str) -> None:
+NEEDS: dict[str, tuple[set[str], set[str]]] = {
+    "openclaw": ({"openclaw-operator"}, {"openclawinstances.openclaw.rocks"}),
+    "hermes": ({"hermes-operator"}, {"hermesinstances.hermes.agent"}),
+    "paperclip": (
+        {"paperclip-operator", "agent-sandbox"},
+        {"instances.paperclip.inc", "sandboxes.agents.x-k8s.io"},
+    ),
+    "kubeopencode": ({"kubeopencode"}, {"agenttemplates.kubeopencode.io", "agents.kubeopencode.io"}),
+    "odysseus": ({"odysseus"}, set()),
+}
+
+
+@pytest.mark.req("MS-123", "MS-184", "MS-186", "MS-188", "MS-191", "MS-192", "MS-194", "MS-195", "MS-312")
+@pytest.mark.parametrize("application", NEEDS)
+def test_each_application_needs_its_own_modules_and_definitions_and_two_for_all(application: str) -> None:
+    modules, definitions = NEEDS[application]
     live = instance(f"{application}-demo", application)
     seen = world(live)
-    definition = APPLICATIONS.applications[application]
-    seen.definitions.answers = dict.fromkeys(definition.required_crds, False)
+    seen.definitions.answers = dict.fromkeys(definitions, False)
     o = seen.observed(live)
 
-    assert [each.name for each in o.modules] == list(definition.required_modules)
-    assert {"litellm", "model-catalog"} <= {each.name for each in o.modules}
-    assert o.missing_crds == definition.required_crds
+    assert {each.name for each in o.modules} == {*modules, "litellm", "model-catalog"}
+    assert set(o.missing_crds) == definitions
+    waiting = replace(o, modules=())
+    assert told(decided(waiting))[0] == ("WaitingForCRD" if definitions else "Reconciling")
+    assert definitions == set() or decided(waiting).steps == o.requests
 
 
 @pytest.mark.req("MS-111")
