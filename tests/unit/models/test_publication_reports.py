@@ -10,7 +10,7 @@ from magicstick.api import labels
 from magicstick.models.observation import CheckState, EngineCheck
 from magicstick.models.samples import settled
 from magicstick.runtime.plan import Plan
-from tests.support.model_objects import kubeai, live_model, observation, ollama, pod
+from tests.support.model_objects import NOW, kubeai, live_model, observation, ollama, pod
 from tests.support.model_plans import applied, condition, decided, message, status_of, stored, told
 
 POLICY = "flash-attn-triton"
@@ -58,7 +58,7 @@ def serving(of: Any = None, *, published: bool | None = True, **check: Any) -> P
         pods=(pod(ready=True),),
         published=published,
     )
-    return decided(replace(o, check=settled(EngineCheck(**check), o.status)))
+    return decided(replace(o, check=settled(EngineCheck(**check), o.status, NOW)))
 
 
 @pytest.mark.req("MS-359", "MS-363")

@@ -167,7 +167,8 @@ async def test_a_long_configuration_is_read_beside_the_event_loop_and_once() -> 
 
 @pytest.mark.anyio
 async def test_what_was_prepared_for_an_earlier_configuration_is_not_taken_for_the_present_one() -> None:
-    bench, many = Bench(), {f"profile-{number}": {"requests": {}} for number in range(1500)}
+    bench = Bench()
+    many: dict[str, Any] = {f"profile-{number}": {"requests": {}} for number in range(1500)}
     bench.stores.enter(CONFIG_MAP, InformerState.SYNCED, store_object(TAKEN), config(many))
     await bench.facts.prepare()
     bench.stores.enter(CONFIG_MAP, InformerState.SYNCED, store_object(TAKEN), config())
