@@ -215,12 +215,13 @@ async def test_two_instances_for_one_host_are_served_one_after_the_other(cluster
     async with instance_scene(cluster) as scene:
         await scene.make(NAME, "kubeopencode")
         await scene.until(NAME, "Ready")
-        await scene.make("another", "kubeopencode", values={"name": "demo"})
-        status = await scene.until("another", "Degraded", "HostConflict")
+        later = "the-later-one"  # also by name, which decides between two of the same second
+        await scene.make(later, "kubeopencode", values={"name": "demo"})
+        status = await scene.until(later, "Degraded", "HostConflict")
         assert NAME in status["message"]
-        assert (scene.way_in("another"), scene.release("another")) == (set(), None)
+        assert (scene.way_in(later), scene.release(later)) == (set(), None)
         await scene.delete(NAME)
-        await scene.until("another", "Ready")
+        await scene.until(later, "Ready")
         assert scene.way_in(NAME) == set()
 
 
