@@ -166,8 +166,8 @@ class ModelPlayers:
     async def _see_release(self, _: str, release: Object) -> None:
         asked = release["metadata"].get("annotations", {}).get(REQUESTED_AT, "")
         if asked != self._handled:
-            self._handled = asked
             await self._kubeai.take_now()
+            self._handled = asked
 
     # -- the model catalog ----------------------------------------------------------------------------
 

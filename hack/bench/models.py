@@ -21,7 +21,7 @@ from hack.devcluster.audit import AuditRecord
 
 CALM: Final = {"REQUEUE_SECONDS": "600"}
 """Passes are counted here, so there must be none that only time brings about."""
-CONVERGE_S: Final = 900.0
+CONVERGE_S: Final = 300.0
 STILL_S: Final = 1.5
 """The queues have taken up a change long before."""
 PASSES: Final = re.compile(
