@@ -32,7 +32,7 @@ from magicstick.models.store_document import KEEP_UNUSED_S, Claim, StoreDocument
 from magicstick.models.wakes import ModelWakes
 from magicstick.modules.ports import Reads, on_new_state
 from magicstick.modules.wakes import identity_changed
-from magicstick.runtime.clock import Clock
+from magicstick.runtime.clock import Clock, microtime
 from magicstick.runtime.plan import Patch, Plan, Step
 from magicstick.runtime.reconciler import Declaration, Edge
 
@@ -221,7 +221,8 @@ def _store_step(o: StoreObservation, document: StoreDocument) -> tuple[Step, ...
 def _release_step(o: StoreObservation, document: StoreDocument, now: datetime) -> tuple[Step, ...]:
     """Asks Flux to take the store now. Whoever asks for something else meanwhile is not disturbed.
 
-    A store without profiles is what the release has been installed with.
+    A store without profiles is what the release has been installed with. Flux heeds no request that looks
+    like the one before, so two within a second must differ.
     """
     if o.release is None:
         return ()
@@ -230,7 +231,7 @@ def _release_step(o: StoreObservation, document: StoreDocument, now: datetime) -
     asked = metadata.annotations.get(REQUESTED_FOR)
     if asked == digest or (asked is None and not document.profiles):
         return ()
-    annotations = {REQUESTED_FOR: digest, REQUESTED_AT: now.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    annotations = {REQUESTED_FOR: digest, REQUESTED_AT: microtime(now)}
     return (Patch(HELM_RELEASE, metadata.key, metadata.uid, {"metadata": {"annotations": annotations}}),)
 
 

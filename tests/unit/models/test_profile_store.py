@@ -150,7 +150,18 @@ def test_a_new_profile_is_written_and_the_release_asked_to_take_it_at_once() -> 
     assert (store.key, store.uid) == (KEY, "uid-store")
     assert json.loads(store.body["data"][STORE_KEY]) == {PROFILES: {PROFILE.name: PROFILE.content}}
     assert (release.kind, release.uid) == (HELM_RELEASE, "uid-release")
-    assert release.body["metadata"]["annotations"][REQUESTED_AT] == "2026-01-01T12:00:00Z"
+    assert release.body["metadata"]["annotations"][REQUESTED_AT] == "2026-01-01T12:00:00.000000Z"
+
+
+@pytest.mark.req("MS-154")
+def test_two_requests_within_a_second_are_two_to_flux() -> None:
+    """It compares the text with that of the request that it handled last, and with nothing else."""
+    moments = (NOW, NOW + timedelta(milliseconds=120))
+    releases = [step for now in moments for step in decide(seen(), now).steps if step.kind == HELM_RELEASE]
+    tokens = [
+        each.body["metadata"]["annotations"][REQUESTED_AT] for each in releases if isinstance(each, Patch)
+    ]
+    assert len(set(tokens)) == len(moments)
 
 
 @pytest.mark.req("MS-139")
