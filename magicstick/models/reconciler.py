@@ -183,10 +183,10 @@ class ModelReconciler:
         """What the runtime says. While the model cache is cleared it is left alone; what it said holds."""
         now = self._clock.now()
         if o.cleanup:
-            return settled(EngineCheck(), o.status, now)
+            return settled(EngineCheck(), o.status, now, o.resync_s)
         question = question_of(o, model)
         check = self._seams.checks.check(o.activation.metadata.key, question)
-        return check if question is None else settled(check, o.status, now)
+        return check if question is None else settled(check, o.status, now, o.resync_s)
 
     def _known_catalogs(self) -> ModelCatalogs | None:
         catalogs = self._catalogs

@@ -2,7 +2,7 @@
 
 A measurement carries the time at which it was taken. The time alone is no news, or every model would be
 written at every poll; so `sampledAt` says since when it has been so. Values of a runtime in use differ at
-every poll, and a status is no place for a curve: they are news once a minute (spec: models §3.2).
+every poll, and a status is no place for a curve: by default they are news once a minute (spec: models §3.2).
 """
 
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from magicstick.api.model_activation_status import ModelActivationStatus
 from magicstick.models.observation import CheckState, EngineCheck
 
 SAMPLED_AT: Final = "sampledAt"
-FRESH_S: Final = 60
-"""So old is a reported measurement at least when another one takes its place."""
+FRESH_LOOKS: Final = 3
+"""After so many resyncs, of 20 s each by default, a reported measurement may be replaced by another one."""
 Measured = Mapping[str, object] | None
 
 
@@ -28,7 +28,7 @@ def steady(before: EngineCheck, now: EngineCheck) -> EngineCheck:
     )
 
 
-def settled(check: EngineCheck, status: ModelActivationStatus, now: datetime) -> EngineCheck:
+def settled(check: EngineCheck, status: ModelActivationStatus, now: datetime, resync_s: float) -> EngineCheck:
     """A check beside what was reported last: while nobody can tell, what was measured is not taken back.
 
     So an operator that has just begun writes nothing to a model that is as it was.
@@ -39,12 +39,12 @@ def settled(check: EngineCheck, status: ModelActivationStatus, now: datetime) ->
     known = steady(reported, check)
     return replace(
         known,
-        memory_usage=_fresh(reported.memory_usage, known.memory_usage, now),
-        stats=_fresh(reported.stats, known.stats, now),
+        memory_usage=_fresh(reported.memory_usage, known.memory_usage, now, resync_s),
+        stats=_fresh(reported.stats, known.stats, now, resync_s),
     )
 
 
-def _fresh(reported: Measured, measured: Measured, now: datetime) -> Measured:
+def _fresh(reported: Measured, measured: Measured, now: datetime, resync_s: float) -> Measured:
     """What was reported a moment ago, as long as there is a measurement at all."""
     if reported is None or measured is None:
         return measured
@@ -52,7 +52,7 @@ def _fresh(reported: Measured, measured: Measured, now: datetime) -> Measured:
         age_s = (now - datetime.fromisoformat(str(reported.get(SAMPLED_AT)))).total_seconds()
     except (ValueError, TypeError):  # no time, or one without a zone: somebody else wrote it
         return measured
-    return reported if abs(age_s) < FRESH_S else measured
+    return reported if abs(age_s) < FRESH_LOOKS * resync_s else measured
 
 
 def _steady(before: Measured, now: Measured) -> Measured:

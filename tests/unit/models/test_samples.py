@@ -7,8 +7,10 @@ import pytest
 
 from magicstick.api.model_activation_status import ModelActivationStatus
 from magicstick.models.observation import CheckState, EngineCheck
-from magicstick.models.samples import FRESH_S, settled, steady
+from magicstick.models.samples import FRESH_LOOKS, settled, steady
 
+RESYNC_S = 20.0
+FRESH_S = FRESH_LOOKS * RESYNC_S
 TAKEN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -23,12 +25,13 @@ def status(stats: Mapping[str, object] | None) -> ModelActivationStatus:
 def told(reported: Mapping[str, object] | None, stats: Mapping[str, object] | None, age_s: float) -> object:
     """Which statistics are told when what was reported is so old; memory fares alike."""
     check = EngineCheck(CheckState.PASSED, memory_usage=stats, stats=stats)
-    found = settled(check, status(reported), TAKEN + timedelta(seconds=age_s))
+    found = settled(check, status(reported), TAKEN + timedelta(seconds=age_s), RESYNC_S)
     assert found.memory_usage == found.stats
     return found.stats
 
 
 def test_other_values_are_news_once_a_minute() -> None:
+    assert FRESH_S == 60
     later = sample(2, TAKEN + timedelta(seconds=20))
     assert told(sample(1), later, FRESH_S - 1) == sample(1)
     assert told(sample(1), later, FRESH_S) == later
@@ -56,5 +59,5 @@ def test_a_reported_time_that_cannot_be_holds_up_nothing(at: object) -> None:
 
 
 def test_while_nobody_can_tell_what_was_reported_stands() -> None:
-    found = settled(EngineCheck(), status(sample(1)), TAKEN + timedelta(hours=1))
+    found = settled(EngineCheck(), status(sample(1)), TAKEN + timedelta(hours=1), RESYNC_S)
     assert found.stats == sample(1)
