@@ -72,7 +72,7 @@ def test_a_later_time_alone_is_no_news() -> None:
 def test_what_was_reported_holds_until_somebody_can_tell() -> None:
     """So an operator that begins on settled models writes nothing."""
     status = ModelActivationStatus.model_validate({"memoryUsage": USAGE, "freeTokenStats": {"vramMi": 1}})
-    unknown = settled(EngineCheck(message="silent"), status, NOW)
+    unknown = settled(EngineCheck(message="silent"), status, NOW, 20.0)
     assert (unknown.memory_usage, unknown.stats, unknown.message) == (USAGE, {"vramMi": 1}, "silent")
-    known = settled(EngineCheck(CheckState.PASSED, memory_usage=LATER), status, NOW)
+    known = settled(EngineCheck(CheckState.PASSED, memory_usage=LATER), status, NOW, 20.0)
     assert (known.memory_usage, known.stats) == (USAGE, None)

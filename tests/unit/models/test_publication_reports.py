@@ -58,7 +58,7 @@ def serving(of: Any = None, *, published: bool | None = True, **check: Any) -> P
         pods=(pod(ready=True),),
         published=published,
     )
-    return decided(replace(o, check=settled(EngineCheck(**check), o.status, NOW)))
+    return decided(replace(o, check=settled(EngineCheck(**check), o.status, NOW, o.resync_s)))
 
 
 @pytest.mark.req("MS-359", "MS-363")
