@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 
 import aiohttp
 import msgspec
+import tenacity
 from yarl import URL
 
 APPLY = "application/apply-patch+yaml"
@@ -32,6 +33,10 @@ class RefusedError(RuntimeError):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+def _asks_to_wait(error: BaseException) -> bool:
+    return isinstance(error, RefusedError) and error.code == HTTPStatus.TOO_MANY_REQUESTS
 
 
 class BareClient:
@@ -110,8 +115,14 @@ class BareClient:
         if not end.cancelled():
             end.exception()  # how it ended does not matter to anybody
 
+    @tenacity.retry(
+        retry=tenacity.retry_if_exception(_asks_to_wait),
+        wait=tenacity.wait_fixed(0.2),
+        stop=tenacity.stop_after_delay(10),
+        reraise=True,
+    )
     async def get(self, path: str) -> Any:
-        """GET, decoded."""
+        """GET, decoded. Asked again while the server asks to wait, as it does for a kind that is new."""
         return msgspec.json.decode(await self.send("GET", path))
 
     async def find(self, path: str) -> Any | None:

