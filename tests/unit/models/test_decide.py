@@ -336,7 +336,7 @@ def test_rows_30_and_31_an_external_model_is_ready_exactly_when_it_is_published(
     assert status["requestedKvCacheType"] == ""
 
 
-@pytest.mark.req("MS-360", "MS-361")
+@pytest.mark.req("MS-144", "MS-360", "MS-361")
 def test_rows_30_and_31_a_local_model_is_ready_once_it_runs_and_is_published() -> None:
     serving = live_model(ready=1)
     waiting = decided(observation(None, serving, pods=(pod(ready=True),), published=False))
