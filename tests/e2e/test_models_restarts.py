@@ -24,7 +24,7 @@ from hack.devcluster.rest import Object
 from tests.e2e.stand import GROUP, Stand
 from tests.e2e.test_models_story import Models
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.alone]
 
 NAME: Final = "storied"
 NODE: Final = "nvidia-0"
