@@ -41,7 +41,7 @@ SHORT_LEASE: Final = {
 }
 REQUEUE_S: Final = 3
 """After so long Ollama is asked again."""
-STIR_S: Final = 30.0
+STIR_S: Final = 90.0
 STEADY_S: Final = 1.0
 MERGE: Final = "application/merge-patch+json"
 
