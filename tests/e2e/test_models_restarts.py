@@ -149,14 +149,18 @@ class Life:
         return current and (status.get("phase"), ready.get("reason")) == (step.phase, step.reason)
 
     def until_steady(self, step: Step) -> State:
-        """The state after a step, once it does not change any more."""
+        """The state after a step, once it does not change any more.
+
+        The Pods of a Model go with it, however late the garbage collector of a young cluster hears of its kind.
+        """
         seen: list[tuple[float, State]] = []
 
         def steady() -> bool:
             now, state = time.monotonic(), self.state()
-            if not self.arrived(step) or not seen or seen[0][1] != state:
+            arrived = self.arrived(step) and (state["model"] is not None or not state["pods"])
+            if not arrived or not seen or seen[0][1] != state:
                 seen[:] = [(now, state)]
-            return self.arrived(step) and now - seen[0][0] >= STEADY_S
+            return arrived and now - seen[0][0] >= STEADY_S
 
         self._models.until(f"the end of: {step.what}", steady)
         return seen[0][1]
