@@ -112,8 +112,8 @@ class Counters:
     failures: int = 0
 
 
-class Source(Protocol):
-    """What an informer needs of a client."""
+class Lists(Protocol):
+    """What is asked of a client to read a kind once."""
 
     def pages(
         self,
@@ -127,6 +127,10 @@ class Source(Protocol):
     ) -> AsyncIterator[ListPage[V]]:
         """The pages of a consistent list."""
         ...
+
+
+class Source(Lists, Protocol):
+    """What an informer needs of a client."""
 
     def watch(
         self,

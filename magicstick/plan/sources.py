@@ -4,11 +4,12 @@ Nothing is ever watched: a plan is made of one moment.
 """
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 
 from magicstick.kube.errors import KindNotServed
+from magicstick.kube.informer import Lists
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import View
 from magicstick.kube.wire import ListMeta, ListPage, WatchEvent
@@ -21,23 +22,6 @@ Served = Callable[[Kind], bool]
 _FIRST: Final = "1"
 
 
-class Lists(Protocol):
-    """What is asked of a cluster; `kube.client.Client` is the real one."""
-
-    def pages(
-        self,
-        kind: Kind,
-        *,
-        namespace: str = "",
-        view: type[V],
-        label_selector: str = "",
-        field_selector: str = "",
-        page_size: int = 500,
-    ) -> AsyncIterator[ListPage[V]]:
-        """The pages of a consistent list."""
-        ...
-
-
 class Once:
     """`kube.informer.Source` that lists, and then stays silent. Without `lists` there is nothing anywhere."""
 
@@ -45,27 +29,11 @@ class Once:
         self._served = served
         self._lists = lists
 
-    async def pages(
-        self,
-        kind: Kind,
-        *,
-        namespace: str = "",
-        view: type[V],
-        label_selector: str = "",
-        field_selector: str = "",
-        page_size: int = 500,
-    ) -> AsyncIterator[ListPage[V]]:
+    async def pages(self, kind: Kind, *, view: type[V], **limits: Any) -> AsyncIterator[ListPage[V]]:
         """See `kube.informer.Source`."""
         if self._lists is not None:
             try:
-                async for page in self._lists.pages(
-                    kind,
-                    namespace=namespace,
-                    view=view,
-                    label_selector=label_selector,
-                    field_selector=field_selector,
-                    page_size=page_size,
-                ):
+                async for page in self._lists.pages(kind, view=view, **limits):
                     yield page
             except KindNotServed:
                 if not self._served(kind):
