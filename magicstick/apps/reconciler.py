@@ -33,10 +33,11 @@ from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.modules.activations import belongs_to
+from magicstick.modules.dependence import need_edges
 from magicstick.modules.needs import request_modules
 from magicstick.modules.ports import Definitions, Reads, WakeUp, on_new_state
 from magicstick.modules.wakes import Wakes as ModuleWakes
-from magicstick.modules.wakes import establishment_changed, identity_changed
+from magicstick.modules.wakes import identity_changed
 from magicstick.runtime.plan import Plan
 from magicstick.runtime.reconciler import Declaration, Edge
 
@@ -235,25 +236,7 @@ def _own_edges(facts: InstanceFacts, wakes: InstanceWakes) -> tuple[Edge[Any], .
 def _surrounding_edges(facts: InstanceFacts, wakes: InstanceWakes) -> tuple[Edge[Any], ...]:
     site = facts.site
     return (
-        Edge(
-            KUSTOMIZATION,
-            wakes.by_kustomization,
-            "whether required modules are ready",
-            namespace=site.flux_namespace,
-        ),
-        Edge(
-            MODULE_ACTIVATION,
-            wakes.by_module,
-            "whether required modules are wanted, or have to be requested",
-            identity_changed,
-            namespace=site.appliance_namespace,
-        ),
-        Edge(
-            CUSTOM_RESOURCE_DEFINITION,
-            wakes.by_definition,
-            "whether the application's operators have brought their definitions",
-            establishment_changed,
-        ),
+        *need_edges(site, wakes, bringers="the application's operators"),
         Edge(
             CUSTOM_RESOURCE_DEFINITION,
             wakes.everyone,

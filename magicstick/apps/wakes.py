@@ -20,7 +20,7 @@ from magicstick.apps.ports import Reference
 from magicstick.catalogs.applications import ApplicationCatalog
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
-from magicstick.modules.facts import Readiness, State, readiness_of
+from magicstick.modules.readiness_memory import ReadinessMemory
 
 Applications = Callable[[], ApplicationCatalog | None]
 
@@ -44,8 +44,7 @@ class InstanceWakes:
     def __init__(self, facts: InstanceFacts, applications: Applications) -> None:
         self._facts = facts
         self._applications = applications
-        self._last: dict[str, Readiness] = {}
-        """By name of the Kustomization."""
+        self._memory = ReadinessMemory(facts.modules)
 
     def by_rival(self, old: Resource | None, new: Resource | None) -> Iterator[ObjectKey]:
         """The instances that are, or were, to be served under the same host names."""
@@ -90,7 +89,7 @@ class InstanceWakes:
         if changed is None or names is None:
             return
         module = names.module_of(changed.metadata.name)
-        if module is not None and self._flipped(changed.metadata.name, module, new):
+        if module is not None and self._memory.flipped(changed.metadata.name, module, new):
             yield from self._needing({module})
 
     def by_module(self, old: Resource | None, new: Resource | None) -> Iterator[ObjectKey]:
@@ -137,17 +136,6 @@ class InstanceWakes:
         for key, definition in applications.applications.items():
             if modules & set(map(canonical, definition.required_modules)):
                 yield from self._indexed(APPLICATION_INDEX, key)
-
-    def _flipped(self, name: str, module: str, new: Resource | None) -> bool:
-        catalog = self._facts.modules.catalog
-        if new is None:
-            return self._last.pop(name, None) is not None
-        definition = catalog.modules.get(module) if catalog is not None else None
-        readiness = readiness_of(new, static=definition is not None and definition.static)
-        if readiness.state is State.UNKNOWN or self._last.get(name) == readiness:
-            return False
-        self._last[name] = readiness
-        return True
 
     def _indexed(self, index: str, value: str) -> Iterator[ObjectKey]:
         return (each.metadata.key for each in self._facts.instances.by_index(index, value))

@@ -5,14 +5,14 @@ from datetime import datetime
 from typing import Any, Final
 
 from magicstick.api import labels
-from magicstick.api.kinds import KUBEAI_MODEL, KUSTOMIZATION, MODEL_ACTIVATION, MODULE_ACTIVATION
+from magicstick.api.kinds import KUBEAI_MODEL, MODEL_ACTIVATION, MODULE_ACTIVATION
 from magicstick.api.model_activation import ModelActivationSpec
 from magicstick.api.model_activation_status import ModelActivationStatus
 from magicstick.api.parse import parse, read_status
 from magicstick.catalogs.applications import ApplicationCatalog
 from magicstick.hostops.facts import edge as cleanup_edge
 from magicstick.kube.errors import ApiError
-from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NODE, POD, ObjectKey
+from magicstick.kube.kinds import CONFIG_MAP, NODE, POD, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.models.asking import question_of
 from magicstick.models.catalog_facts import NAME as MODEL_CATALOG
@@ -33,9 +33,9 @@ from magicstick.models.samples import settled
 from magicstick.models.status import DUE_S, ModelPhase, Outcome
 from magicstick.models.wakes import ModelWakes, pod_changed, target_of
 from magicstick.modules.activations import belongs_to
+from magicstick.modules.dependence import need_edges
 from magicstick.modules.needs import request_modules
 from magicstick.modules.objects import Site
-from magicstick.modules.wakes import establishment_changed, identity_changed
 from magicstick.runtime.clock import Clock
 from magicstick.runtime.plan import Plan
 from magicstick.runtime.reconciler import Declaration, Edge
@@ -257,23 +257,5 @@ def _surrounding_edges(site: Site, wakes: ModelWakes) -> tuple[Edge[Any], ...]:
             view=CatalogView,
         ),
         Edge(NODE, wakes.by_node, "which devices can be allocated, and on what platform", node_changed),
-        Edge(
-            KUSTOMIZATION,
-            wakes.by_kustomization,
-            "whether required modules are ready",
-            namespace=site.flux_namespace,
-        ),
-        Edge(
-            MODULE_ACTIVATION,
-            wakes.by_module,
-            "whether required modules are wanted, or have to be requested",
-            identity_changed,
-            namespace=site.appliance_namespace,
-        ),
-        Edge(
-            CUSTOM_RESOURCE_DEFINITION,
-            wakes.by_definition,
-            "whether required modules have brought their definitions",
-            establishment_changed,
-        ),
+        *need_edges(site, wakes),
     )

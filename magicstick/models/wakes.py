@@ -20,7 +20,7 @@ from magicstick.models.objects import activation_label
 from magicstick.models.pods import MODEL_LABEL, PodView
 from magicstick.models.requirements import FREETOKEN, KUBEAI
 from magicstick.models.status import HEALTHY
-from magicstick.modules.facts import Readiness, State, readiness_of
+from magicstick.modules.readiness_memory import ReadinessMemory
 
 WELL_KNOWN: Final = "kubernetes.io/"
 """Prefix of the labels by which every node tells its platform and its name."""
@@ -51,8 +51,7 @@ class ModelWakes:
         """`targets`: the compute targets now. Without them no model is resolved, whatever nodes do."""
         self._facts = facts
         self._targets = targets
-        self._last: dict[str, Readiness] = {}
-        """By name of the Kustomization."""
+        self._memory = ReadinessMemory(facts.modules)
         self._catalog: ModuleCatalog | None = None
         self._serving: frozenset[str] = frozenset()
 
@@ -140,18 +139,9 @@ class ModelWakes:
         return self._serving
 
     def _flipped(self, name: str, new: Resource | None) -> bool:
-        names, catalog = self._facts.modules.names, self._facts.modules.catalog
+        names = self._facts.modules.names
         module = names.module_of(name) if names is not None else None
-        if module is None or module not in self._needed() or catalog is None:
-            return False
-        if new is None:
-            return self._last.pop(name, None) is not None
-        definition = catalog.modules.get(module)
-        readiness = readiness_of(new, static=definition is not None and definition.static)
-        if readiness.state is State.UNKNOWN or self._last.get(name) == readiness:
-            return False
-        self._last[name] = readiness
-        return True
+        return module is not None and module in self._needed() and self._memory.flipped(name, module, new)
 
 
 def is_of_target(node: NodeView, target: ComputeTarget) -> bool:

@@ -7,12 +7,13 @@ dependant, however often Flux looks at it.
 
 from collections.abc import Iterable, Iterator
 
-from magicstick.catalogs.modules import STATIC_KUSTOMIZATIONS, ModuleCatalog
+from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.kube.discovery import CrdView
 from magicstick.kube.kinds import ObjectKey
 from magicstick.kube.objects import Resource, View
 from magicstick.modules.activations import module_text
-from magicstick.modules.facts import ModuleFacts, Readiness, State, label_of, readiness_of, source_of
+from magicstick.modules.facts import ModuleFacts, label_of, source_of
+from magicstick.modules.readiness_memory import ReadinessMemory
 
 
 def identity_changed(old: View | None, new: View | None) -> bool:
@@ -34,8 +35,7 @@ class Wakes:
 
     def __init__(self, facts: ModuleFacts) -> None:
         self._facts = facts
-        self._last: dict[str, Readiness] = {}
-        """By name of the Kustomization."""
+        self._memory = ReadinessMemory(facts)
 
     def by_activation(self, old: Resource | None, new: Resource | None) -> Iterable[ObjectKey]:
         """Its siblings, one of which may speak for the module now, and its dependants."""
@@ -50,7 +50,7 @@ class Wakes:
         named = self._named(name, modules)
         if named is not None:
             modules.add(named)
-            if self._flipped(name, named, new):
+            if self._memory.flipped(name, named, new) or new is None:
                 modules |= self._dependants({named})
         yield from self._keys(modules)
         yield from (each.metadata.key for each in self._facts.claimants(name))
@@ -90,19 +90,6 @@ class Wakes:
             return None
         invalid = (each for each in labelled if each in names.catalog.invalid)
         return names.module_of(name) or next(invalid, None)
-
-    def _flipped(self, name: str, module: str, new: Resource | None) -> bool:
-        if new is None:
-            self._last.pop(name, None)
-            return True
-        catalog = self._facts.catalog
-        definition = catalog.modules.get(module) if catalog is not None else None
-        static = module in STATIC_KUSTOMIZATIONS if definition is None else definition.static
-        readiness = readiness_of(new, static=static)
-        if readiness.state is State.UNKNOWN or self._last.get(name) == readiness:
-            return False
-        self._last[name] = readiness
-        return True
 
     def _keys(self, modules: Iterable[str]) -> Iterator[ObjectKey]:
         for module in modules:
