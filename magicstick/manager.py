@@ -9,9 +9,7 @@ controllers and nothing else.
 """
 
 import gc
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -26,10 +24,9 @@ from magicstick.composition.models import models
 from magicstick.composition.platform import platform
 from magicstick.kube.applier import Applier
 from magicstick.kube.cache import Caches, NotSyncedError
-from magicstick.kube.client import Client
 from magicstick.kube.config import ClusterConfig
 from magicstick.kube.discovery import CrdView, Discovery
-from magicstick.kube.informer import InitialList, Tuning
+from magicstick.kube.informer import Tuning
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from magicstick.kube.objects import Resource
 from magicstick.models.catalog_facts import PublishedModels
@@ -40,9 +37,9 @@ from magicstick.runtime.checks import SilentWatches, not_leading, not_synced, st
 from magicstick.runtime.clock import SleepingClock, SystemClock
 from magicstick.runtime.controller import Controller
 from magicstick.runtime.events import EventRecorder
-from magicstick.runtime.health import Check, LoopLag, Probes, serve_health, serve_metrics
-from magicstick.runtime.lease import Lease, LeaseTimes, NoLease
+from magicstick.runtime.health import Check, LoopLag, Probes
 from magicstick.runtime.metrics import Metrics
+from magicstick.runtime.process import Leadership, served, tuned
 from magicstick.runtime.reads import Reads
 from magicstick.runtime.reconciler import Followed
 from magicstick.runtime.settings import Settings
@@ -50,7 +47,6 @@ from magicstick.runtime.settings import Settings
 log = structlog.get_logger(__name__)
 
 USER_AGENT = f"magicstick/{__version__}"
-INITIAL_LISTS = {"auto": InitialList.AUTO, "watchlist": InitialList.STREAM, "list": InitialList.PAGES}
 FLUSH_S = 1.0
 """Events about the last changes are worth so much of the time in which the process ends."""
 GC_THRESHOLDS = (50_000, 20, 100)
@@ -76,10 +72,11 @@ class Manager:
         self._chance = chance or Random()  # noqa: S311 - spreads requests, guards no secret
         self.metrics = Metrics()
         self.started = anyio.Event()
-        self._bare = self._client(config, user_agent)
-        self.lease = self._lease()
-        self.client = self._client(config, user_agent, self.lease.fence)
-        self._tuning = replace(tuning or Tuning(), initial_list=INITIAL_LISTS[settings.list_mode])
+        self._leadership = Leadership(
+            settings, config, self._clock, self.metrics, user_agent=user_agent, field_manager=OPERATOR
+        )
+        self.lease, self.client = self._leadership.lease, self._leadership.client
+        self._tuning = tuned(settings, tuning)
         self.caches = Caches(self.client, tuning=self._tuning, chance=self._chance)
         definitions = self.caches.add(CUSTOM_RESOURCE_DEFINITION, view=CrdView)
         self.discovery = Discovery(definitions.store)
@@ -100,44 +97,20 @@ class Manager:
 
     async def run(self) -> None:
         """Everything, until cancelled; the lease is released last."""
-        async with self._served(), self._client_session(), anyio.create_task_group() as outer:
+        async with (
+            served(self.settings, self._probes(), self.metrics),
+            self._leadership,
+            anyio.create_task_group() as outer,
+        ):
             outer.start_soon(self._lag.run)
             outer.start_soon(self.recorder.run)
-            async with self._leading(), anyio.create_task_group() as group:
+            async with self._leadership.kept(self._flush), anyio.create_task_group() as group:
                 group.start_soon(self.caches.run)
                 group.start_soon(self.probes.run)
                 group.start_soon(self._sync)
-                await self._work()
+                await self._leadership.work(each.run for each in self.controllers)
 
     # -- composition ----------------------------------------------------------------------------------
-
-    def _client(
-        self, config: ClusterConfig, user_agent: str, fence: Callable[[], None] | None = None
-    ) -> Client:
-        return Client(
-            config,
-            user_agent=user_agent,
-            field_manager=OPERATOR,
-            fence=fence or (lambda: None),
-            observer=self.metrics.requested,
-        )
-
-    def _lease(self) -> Lease | NoLease:
-        settings = self.settings
-        if not settings.leader_election:
-            return NoLease(self._clock)
-        times = LeaseTimes(
-            settings.lease_duration_seconds,
-            settings.lease_renew_deadline_seconds,
-            settings.lease_retry_seconds,
-        )
-        return Lease(
-            self._bare,
-            settings.lease_place,
-            self._clock,
-            times=times,
-            on_change=lambda held: self.metrics.leading(settings.lease_name, held=held),
-        )
 
     def _reconcilers(self) -> Iterable[Followed]:
         """All of `magicstick.composition`.
@@ -176,34 +149,8 @@ class Manager:
 
     # -- running -------------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def _served(self) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            health = await stack.enter_async_context(
-                serve_health(self.settings.health_bind_address, self._probes())
-            )
-            metrics = await stack.enter_async_context(
-                serve_metrics(self.settings.metrics_bind_address, self.metrics.render)
-            )
-            log.info("started", version=__version__, health=health, metrics=metrics)
-            yield
-
-    @asynccontextmanager
-    async def _client_session(self) -> AsyncIterator[None]:
-        async with self._bare, self.client:
-            yield
-
-    @asynccontextmanager
-    async def _leading(self) -> AsyncIterator[None]:
-        """The lease is taken and kept around the block, and released after it."""
-        async with anyio.create_task_group() as group:
-            group.start_soon(self.lease.run)
-            try:
-                yield
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await self.recorder.flush(FLUSH_S)
-                group.cancel_scope.cancel()
+    async def _flush(self) -> None:
+        await self.recorder.flush(FLUSH_S)
 
     async def _sync(self) -> None:
         try:
@@ -216,16 +163,6 @@ class Manager:
         gc.freeze()  # what start-up made lives as long as the process: no need to look at it again
         self.started.set()
         log.info("caches synced", kinds=len(tuple(self.caches.informers())))
-
-    async def _work(self) -> None:
-        """Run the controllers whenever, and only while, the lease is held."""
-        while True:
-            await self.lease.wait_held()
-            async with anyio.create_task_group() as group:
-                for controller in self.controllers:
-                    group.start_soon(controller.run)
-                await self.lease.wait_lost()
-                group.cancel_scope.cancel()
 
     # -- health --------------------------------------------------------------------------------------
 

@@ -1,8 +1,5 @@
 """The composition root of `magicstick model-catalog`: what runs, on which caches, behind which lease."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -11,9 +8,8 @@ import structlog
 
 from magicstick import __version__
 from magicstick.kube.cache import Caches, NotSyncedError
-from magicstick.kube.client import Client
 from magicstick.kube.config import ClusterConfig
-from magicstick.kube.informer import InitialList, Tuning
+from magicstick.kube.informer import Tuning
 from magicstick.kube.kinds import CONFIG_MAP, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.model_catalog.backoff import Backoffs
@@ -30,20 +26,15 @@ from magicstick.model_catalog.sync import Sync
 from magicstick.model_catalog.templates import Templates
 from magicstick.runtime.checks import SilentWatches, not_leading, not_synced, stuck_election
 from magicstick.runtime.clock import SleepingClock, SystemClock
-from magicstick.runtime.health import Check, LoopLag, Probes, serve_health, serve_metrics
-from magicstick.runtime.lease import Lease, LeaseTimes, NoLease
+from magicstick.runtime.health import Check, LoopLag, Probes
 from magicstick.runtime.metrics import Metrics
+from magicstick.runtime.process import Leadership, served, tuned
 from magicstick.runtime.settings import SettingsError
 
 log = structlog.get_logger(__name__)
 
 FIELD_MANAGER: Final = "ai-model-catalog-controller"
 USER_AGENT: Final = f"{FIELD_MANAGER}/{__version__}"
-INITIAL_LISTS: Final = {
-    "auto": InitialList.AUTO,
-    "watchlist": InitialList.STREAM,
-    "list": InitialList.PAGES,
-}
 
 
 class ModelCatalog:
@@ -67,10 +58,11 @@ class ModelCatalog:
         chance = chance or Random()  # noqa: S311 - spreads requests, guards no secret
         self.metrics = Metrics()
         self.started = anyio.Event()
-        self._bare = self._client(config, user_agent, lambda: None)
-        self.lease = self._lease()
-        self.client = self._client(config, user_agent, self.lease.fence)
-        self._tuning = replace(tuning or Tuning(), initial_list=INITIAL_LISTS[settings.list_mode])
+        self._leadership = Leadership(
+            settings, config, self._clock, self.metrics, user_agent=user_agent, field_manager=FIELD_MANAGER
+        )
+        self.lease, self.client = self._leadership.lease, self._leadership.client
+        self._tuning = tuned(settings, tuning)
         self.caches = Caches(self.client, tuning=self._tuning, chance=chance)
         self.litellm = LiteLlm(
             settings.litellm_base_url, settings.litellm_master_key, self._clock, fence=self.lease.fence
@@ -88,41 +80,19 @@ class ModelCatalog:
 
     async def run(self) -> None:
         """Everything, until cancelled; the lease is released last."""
-        async with self._served(), self._bare, self.client, self.litellm, anyio.create_task_group() as outer:
+        async with (
+            served(self.settings, self._probes(), self.metrics),
+            self._leadership,
+            self.litellm,
+            anyio.create_task_group() as outer,
+        ):
             outer.start_soon(self._lag.run)
-            async with self._leading(), anyio.create_task_group() as group:
+            async with self._leadership.kept(), anyio.create_task_group() as group:
                 group.start_soon(self.caches.run)
                 await self._sync()
-                await self._work()
+                await self._leadership.work([self.controller.run])
 
     # -- composition ----------------------------------------------------------------------------------
-
-    def _client(self, config: ClusterConfig, user_agent: str, fence: Callable[[], None]) -> Client:
-        return Client(
-            config,
-            user_agent=user_agent,
-            field_manager=FIELD_MANAGER,
-            fence=fence,
-            observer=self.metrics.requested,
-        )
-
-    def _lease(self) -> Lease | NoLease:
-        settings = self.settings
-        if not settings.leader_election:
-            return NoLease(self._clock)
-        times = LeaseTimes(
-            settings.lease_duration_seconds,
-            settings.lease_renew_deadline_seconds,
-            settings.lease_retry_seconds,
-        )
-        place = settings.lease_namespace, settings.lease_name
-        return Lease(
-            self._bare,
-            place,
-            self._clock,
-            times=times,
-            on_change=lambda held: self.metrics.leading(settings.lease_name, held=held),
-        )
 
     def _parts(self) -> Parts:
         settings, client, clock = self.settings, self.client, self._clock
@@ -159,44 +129,12 @@ class ModelCatalog:
 
     # -- running -------------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def _served(self) -> AsyncIterator[None]:
-        settings = self.settings
-        async with AsyncExitStack() as stack:
-            health = await stack.enter_async_context(
-                serve_health(settings.health_bind_address, self._probes())
-            )
-            metrics = await stack.enter_async_context(
-                serve_metrics(settings.metrics_bind_address, self.metrics.render)
-            )
-            log.info("started", version=__version__, health=health, metrics=metrics)
-            yield
-
-    @asynccontextmanager
-    async def _leading(self) -> AsyncIterator[None]:
-        """The lease is taken and kept around the block, and released after it."""
-        async with anyio.create_task_group() as group:
-            group.start_soon(self.lease.run)
-            try:
-                yield
-            finally:
-                group.cancel_scope.cancel()
-
     async def _sync(self) -> None:
         try:
             await self.caches.wait_synced(self.settings.sync_timeout_seconds)
         except NotSyncedError as error:
             log.warning("some kinds cannot be read; their routes stay as they are", missing=error.missing)
         self.started.set()
-
-    async def _work(self) -> None:
-        """Run the loop whenever, and only while, the lease is held."""
-        while True:
-            await self.lease.wait_held()
-            async with anyio.create_task_group() as group:
-                group.start_soon(self.controller.run)
-                await self.lease.wait_lost()
-                group.cancel_scope.cancel()
 
     def _probes(self) -> Probes:
         informers = self.caches.informers
