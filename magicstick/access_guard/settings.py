@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from magicstick.runtime.settings import (
     ADDRESS,
@@ -17,12 +16,12 @@ from magicstick.runtime.settings import (
     ApiUrl,
     Label,
     Name,
+    ProgramSettings,
     Seconds,
     Text,
     Url,
     derived,
     in_cluster,
-    load,
     same,
     setting,
 )
@@ -35,12 +34,8 @@ RealmName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-
 CacheSeconds = Annotated[float, Field(ge=0, le=5)]
 
 
-class GuardSettings(BaseSettings):
+class GuardSettings(ProgramSettings):
     """The settings, immutable."""
-
-    model_config = SettingsConfigDict(
-        frozen=True, case_sensitive=False, extra="ignore", env_ignore_empty=True, validate_default=True
-    )
 
     port: Annotated[int, Field(ge=0, le=MAX_PORT)] = setting(
         SERVING, 8080, "The port that the gateway asks at.", allowed=f"0 to {MAX_PORT}; 0 is any free one"
@@ -155,12 +150,3 @@ class GuardSettings(BaseSettings):
     def token_url(self) -> str:
         """Where the guard itself gets its token."""
         return f"{self.keycloak_admin_url}/realms/{self.keycloak_realm}/protocol/openid-connect/token"
-
-    @classmethod
-    def load(cls, **flags: object) -> "GuardSettings":
-        """From the environment, with the flags that were given (not None) on top.
-
-        Raises:
-            SettingsError: naming every variable that is wrong, its value, and what is allowed.
-        """
-        return load(cls, flags)

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from magicstick.runtime.logs import Secret
 from magicstick.runtime.settings import (
@@ -17,11 +16,11 @@ from magicstick.runtime.settings import (
     ApiUrl,
     Label,
     Name,
+    ProgramSettings,
     Seconds,
     Text,
     Url,
     derived,
-    load,
     same,
     setting,
 )
@@ -34,12 +33,8 @@ TOKENS: Final = "a whole number from 1 to 100000000"
 Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
 
 
-class CatalogSettings(BaseSettings):
+class CatalogSettings(ProgramSettings):
     """The settings, immutable."""
-
-    model_config = SettingsConfigDict(
-        frozen=True, case_sensitive=False, extra="ignore", env_ignore_empty=True, validate_default=True
-    )
 
     namespace: Label = setting(PLACES, "ai", "Where LiteLLM, the Models and the catalog are.", allowed=LABEL)
     appliance_namespace: Label = setting(PLACES, "ai-system", "Where ModelActivations live.", allowed=LABEL)
@@ -149,12 +144,3 @@ class CatalogSettings(BaseSettings):
     def templates(self) -> frozenset[str]:
         """The names in AGENT_TEMPLATE_NAMES."""
         return frozenset(name.strip() for name in self.agent_template_names.split(",") if name.strip())
-
-    @classmethod
-    def load(cls, **flags: object) -> "CatalogSettings":
-        """From the environment, with the flags that were given (not None) on top.
-
-        Raises:
-            SettingsError: naming every variable that is wrong, its value, and what is allowed.
-        """
-        return load(cls, flags)

@@ -17,7 +17,6 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 T = TypeVar("T")
-S = TypeVar("S", bound=BaseSettings)
 MAX_PORT: Final = 65535
 OFF: Final = "off"
 SHOWN_CHARACTERS: Final = 80
@@ -131,12 +130,35 @@ class SettingsError(Exception):
     """Settings have values that are not allowed: one line for each, with what is allowed."""
 
 
-class Settings(BaseSettings):
-    """The settings, immutable. See the module's docstring."""
+class ProgramSettings(BaseSettings):
+    """The settings of a program of ours: from the environment and from flags, immutable."""
 
     model_config = SettingsConfigDict(
         frozen=True, case_sensitive=False, extra="ignore", env_ignore_empty=True, validate_default=True
     )
+
+    @classmethod
+    def load(cls, **flags: object) -> Self:
+        """From the environment, with the flags that were given (not None) on top.
+
+        Raises:
+            SettingsError: naming every variable that is wrong, its value, and what is allowed.
+        """
+        given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            problems = [
+                _sentence(cls, details)
+                for details in error.errors(include_url=False)
+                # It only repeats that the setting from which the default derives is wrong.
+                if details["type"] != "default_factory_not_called"
+            ]
+            raise SettingsError("\n".join(problems)) from None
+
+
+class Settings(ProgramSettings):
+    """The settings, immutable. See the module's docstring."""
 
     appliance_namespace: Label = setting(APPLIANCE, "ai-system", "Where all our kinds live.", allowed=LABEL)
     appliance_name: Name = setting(APPLIANCE, "local", "The Appliance that is reconciled.", allowed=NAME)
@@ -388,34 +410,6 @@ class Settings(BaseSettings):
                     f"CONTROLLER_WORKERS (--controller-workers) names controller {name!r}; "
                     f"there are {', '.join(known)}"
                 )
-
-    @classmethod
-    def load(cls, **flags: object) -> "Settings":
-        """From the environment, with the flags that were given (not None) on top.
-
-        Raises:
-            SettingsError: naming every variable that is wrong, its value, and what is allowed.
-        """
-        return load(cls, flags)
-
-
-def load(model: type[S], flags: Mapping[str, object]) -> S:
-    """Settings of any program from the environment, with the flags that were given (not None) on top.
-
-    Raises:
-        SettingsError: naming every variable that is wrong, its value, and what is allowed.
-    """
-    given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
-    try:
-        return model(**given)
-    except ValidationError as error:
-        problems = [
-            _sentence(model, details)
-            for details in error.errors(include_url=False)
-            # It only repeats that the setting from which the default derives is wrong.
-            if details["type"] != "default_factory_not_called"
-        ]
-        raise SettingsError("\n".join(problems)) from None
 
 
 def same(name: str) -> Any:
