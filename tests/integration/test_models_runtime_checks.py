@@ -12,6 +12,7 @@ import pytest
 
 from hack.devcluster import CONTROL_PLANE, DevCluster
 from hack.devcluster.actors.ollama import Mood, OllamaServer
+from hack.devcluster.layout import LOOPBACK
 from magicstick.models.freetoken_runtime import CONFIG_MAP as FREETOKEN_RUNTIME
 from magicstick.runtime.conditions import find
 from tests.support.freetoken_scene import freetoken, gpu_host, make_direct_pod, roll_out
@@ -21,7 +22,7 @@ from tests.support.model_scene import CPU, ModelScene, install_kinds, model_corn
 from tests.support.operator import operator
 from tests.support.oracles import told
 from tests.support.polling import until
-from tests.support.runtime_server import LOOPBACK, Reply, RuntimeServer
+from tests.support.runtime_server import Reply, RuntimeServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 

@@ -12,9 +12,9 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from hack.devcluster.actors.loopback import LoopbackServer
+from hack.devcluster.layout import LOOPBACK
 from magicstick.models.endpoints import Endpoint
-
-LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,30 +27,23 @@ class Reply:
     silent: bool = False
 
 
-class RuntimeServer:
+class RuntimeServer(LoopbackServer):
     """See the module. `calls` has each request as `METHOD path`, `bodies` what was posted."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.answers: dict[str, Reply] = {}
         self.calls: list[str] = []
         self.bodies: list[Any] = []
         self.headers: list[Mapping[str, str]] = []
         self.called = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self.port = 0
 
     async def __aenter__(self) -> Self:
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", self._answer)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, LOOPBACK, 0).start()
-        self.port = self._runner.addresses[0][1]
+        await self.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self.stop()
 
     def endpoint(self, uid: str = "uid-pod") -> Endpoint:
         """This server, as that of a Pod."""

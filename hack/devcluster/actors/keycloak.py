@@ -6,21 +6,20 @@ a token of its own, which it gets for a client's secret; lists come in pages; an
 not exist is 404. It can be told to fail, to be away, to hang and to answer nonsense. Every call is noted.
 """
 
-import asyncio
 import contextlib
 import json
 import secrets
 import time
 from base64 import urlsafe_b64decode
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
 
+from hack.devcluster.actors.loopback import DoorServer
 from hack.devcluster.actors.rsa_keys import SigningKey
-from hack.devcluster.layout import LOOPBACK
 
 REALM = "magicstick"
 ISSUER = "https://id.example.local/realms/magicstick"
@@ -60,10 +59,11 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class KeycloakActor:
+class KeycloakActor(DoorServer):
     """See the module. `people` by id; `groups` with the id of the one above, "" for none."""
 
     def __init__(self, client_secret: str, *, port: int = 0, access_lifetime_s: int = 60) -> None:
+        super().__init__(port)
         self.people: dict[str, Person] = {}
         self.groups: dict[str, str] = {}
         self.calls: list[Call] = []
@@ -74,19 +74,8 @@ class KeycloakActor:
         self._ended: set[str] = set()
         self._access: set[str] = set()
         self._faults: list[Fault] = []
-        self._open = asyncio.Event()
-        self._open.set()
-        self._runner: web.AppRunner | None = None
-        self._port = port
-        self._waiting = 0
-        self._changed = asyncio.Condition()
 
     # -- for those who look and direct -----------------------------------------------------------------
-
-    @property
-    def url(self) -> str:
-        """Where it listens, on one port for its whole life."""
-        return f"http://{LOOPBACK}:{self._port}"
 
     def add(self, id_: str, *roles: str, groups: tuple[str, ...] = ()) -> Person:
         """Somebody with these roles (`magicstick-user` where none is given) in these groups."""
@@ -138,45 +127,7 @@ class KeycloakActor:
         finally:
             self._faults.remove(fault)
 
-    def shut(self) -> None:
-        """Answer nobody until `open`; connections are accepted and hang."""
-        self._open.clear()
-
-    def open(self) -> None:
-        """Answer again."""
-        self._open.set()
-
-    async def until_waiting(self, count: int, *, deadline_s: float = 10.0) -> None:
-        """Wait until so many callers stand before the shut door."""
-        async with self._changed, asyncio.timeout(deadline_s):
-            await self._changed.wait_for(lambda: self._waiting >= count)
-
     # -- serving ---------------------------------------------------------------------------------------
-
-    async def start(self) -> None:
-        """Listen; on the port of the last time, if there was one."""
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", self._answer)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, LOOPBACK, self._port).start()
-        self._port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        """Be away: connections are refused. Who there is stays."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
-
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator["KeycloakActor"]:
-        """Listen within the block."""
-        await self.start()
-        try:
-            yield self
-        finally:
-            self._open.set()
-            await self.stop()
 
     async def _answer(self, request: web.Request) -> web.Response:
         call = Call(request.method, request.raw_path.partition("?")[0])
@@ -188,17 +139,6 @@ class KeycloakActor:
         if call.path.startswith(ADMIN + "/"):
             return self._administration(call.path.removeprefix(ADMIN), request)
         return await self._oidc(call, request)
-
-    async def _admitted(self) -> None:
-        if self._open.is_set():
-            return
-        self._waiting += 1
-        async with self._changed:
-            self._changed.notify_all()
-        try:
-            await self._open.wait()
-        finally:
-            self._waiting -= 1
 
     async def _oidc(self, call: Call, request: web.Request) -> web.Response:
         what = call.path.removeprefix(OIDC)

@@ -10,14 +10,14 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from aiohttp import web
 
-from hack.devcluster.layout import LOOPBACK
+from hack.devcluster.actors.loopback import DoorServer
 
 Deployment: TypeAlias = dict[str, Any]
 MASKED = "*****"
@@ -56,7 +56,7 @@ class Fault:
     """The call is carried out all the same, and its answer lost."""
 
 
-class LiteLlmActor:
+class LiteLlmActor(DoorServer):
     """See the module. `models` are the deployments by id, as they are stored.
 
     `master_key` is the key, or tells what it is now; while it is empty, every call is refused. It listens at
@@ -64,6 +64,7 @@ class LiteLlmActor:
     """
 
     def __init__(self, master_key: str | Callable[[], str], *, patches: bool = True, port: int = 0) -> None:
+        super().__init__(port)
         self._key = master_key
         self._patches = patches
         self.models: dict[str, Deployment] = {}
@@ -72,20 +73,9 @@ class LiteLlmActor:
         list of models, whatever is in its database."""
         self.calls: list[Call] = []
         self._faults: list[Fault] = []
-        self._open = asyncio.Event()
-        self._open.set()
-        self._waiting = 0
         self._shown: dict[str, Deployment] | None = None
-        self._changed = asyncio.Condition()
-        self._runner: web.AppRunner | None = None
-        self._port = port
 
     # -- for those who look and direct -----------------------------------------------------------------
-
-    @property
-    def url(self) -> str:
-        """Where it listens, on one port for its whole life."""
-        return f"http://{LOOPBACK}:{self._port}"
 
     def named(self, name: str) -> Deployment | None:
         """A deployment of this name; the first of several."""
@@ -119,14 +109,6 @@ class LiteLlmActor:
         finally:
             self._faults.remove(fault)
 
-    def shut(self) -> None:
-        """Answer nobody until `open`; connections are accepted and hang."""
-        self._open.clear()
-
-    def open(self) -> None:
-        """Answer again."""
-        self._open.set()
-
     def lag(self) -> None:
         """From now on show what there is at this moment, whatever is written, until `catch_up`."""
         self._shown = json.loads(json.dumps(self.models))
@@ -144,36 +126,7 @@ class LiteLlmActor:
                 names = sorted(each["model_name"] for each in self.models.values())
                 raise AssertionError(f"not within {deadline_s:g} s; models {names}") from None
 
-    async def until_waiting(self, count: int) -> None:
-        """Wait until so many callers stand before the shut door."""
-        await self.until(lambda: self._waiting >= count)
-
     # -- serving ---------------------------------------------------------------------------------------
-
-    async def start(self) -> None:
-        """Listen; on the port of the last time, if there was one."""
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", self._answer)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, LOOPBACK, self._port).start()
-        self._port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        """Be away: connections are refused. What is stored stays."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
-
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator["LiteLlmActor"]:
-        """Listen within the block."""
-        await self.start()
-        try:
-            yield self
-        finally:
-            self._open.set()
-            await self.stop()
 
     async def _answer(self, request: web.Request) -> web.Response:
         body = await request.json() if request.can_read_body else {}
@@ -189,16 +142,6 @@ class LiteLlmActor:
         async with self._changed:
             self._changed.notify_all()
         return answer
-
-    async def _admitted(self) -> None:
-        """Wait until the door is open, and let those know who wait for callers."""
-        self._waiting += 1
-        async with self._changed:
-            self._changed.notify_all()
-        try:
-            await self._open.wait()
-        finally:
-            self._waiting -= 1
 
     def _noted(self, request: web.Request, body: Mapping[str, Any]) -> Call:
         path = unquote(request.raw_path)

@@ -8,15 +8,13 @@ Names are as Ollama has them: without a tag, `:latest` is meant. Copying makes a
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from aiohttp import web
 
-from hack.devcluster.layout import LOOPBACK
+from hack.devcluster.actors.loopback import LoopbackServer
 
 MIB: Final = 1 << 20
 SIZE: Final = 2048 * MIB
@@ -53,7 +51,7 @@ def tagged(name: str) -> str:
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
-class OllamaServer:
+class OllamaServer(LoopbackServer):
     """One Ollama.
 
     Attributes:
@@ -65,6 +63,7 @@ class OllamaServer:
     """
 
     def __init__(self, source: str, alias: str, *, size: int = SIZE, size_vram: int = 0) -> None:
+        super().__init__()
         self.source, self.alias = tagged(source), tagged(alias)
         self.names: list[str] = [self.source, self.alias]
         self.calls: list[Call] = []
@@ -72,13 +71,6 @@ class OllamaServer:
         self._mood = Mood.WELL
         self._answers = asyncio.Event()
         self._answers.set()
-        self._runner: web.AppRunner | None = None
-        self._port = 0
-
-    @property
-    def port(self) -> int:
-        """Where it listens; the same for its whole life."""
-        return self._port
 
     @property
     def mood(self) -> Mood:
@@ -101,38 +93,6 @@ class OllamaServer:
             self._answers.set()
 
     # --- serving --------------------------------------------------------------------------------------
-
-    async def start(self, port: int = 0) -> None:
-        """Listen, at a free port unless one is given or was had before.
-
-        Raises:
-            OSError: somebody else has the port.
-        """
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", self._answer)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        try:
-            await web.TCPSite(self._runner, LOOPBACK, port or self._port).start()
-        except OSError:
-            await self.stop()
-            raise
-        self._port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        """Be away: connections are refused."""
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.cleanup()
-
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator["OllamaServer"]:
-        """Listen within the block."""
-        await self.start()
-        try:
-            yield self
-        finally:
-            await self.stop()
 
     async def _answer(self, request: web.Request) -> web.Response:
         body = await request.json() if request.can_read_body else None
