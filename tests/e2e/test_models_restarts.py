@@ -23,6 +23,7 @@ from hack.devcluster.programs import BY_NAME
 from hack.devcluster.rest import Object
 from tests.e2e.stand import GROUP, Stand
 from tests.e2e.test_models_story import Models
+from tests.support.model_scene import cache_cleanup
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.alone]
 
@@ -100,20 +101,7 @@ class Life:
         self._cluster.rest.request("PATCH", f"{NODES}/{NODE}", body, content_type=MERGE)
 
     def _request_cleanup(self) -> None:
-        spec = {
-            "action": "clear-model-cache",
-            "nodeName": NODE,
-            "nodeUid": "uid",
-            "bootId": "boot",
-            "requestId": "a" * 32,
-            "planId": "b" * 64,
-            "allowExperimental": False,
-            "experimentMode": False,
-            "acknowledgeDisruption": True,
-            "actorHash": "c" * 64,
-        }
-        metadata = {"name": CLEANUP, "namespace": NAMESPACE}
-        body = {"apiVersion": GROUP, "kind": "HostOperation", "metadata": metadata, "spec": spec}
+        body = cache_cleanup({"name": CLEANUP, "namespace": NAMESPACE}, NODE)
         self._cluster.rest.apply(body, field_manager="dashboard")
         self._report_cleanup("Preparing")
 

@@ -1,7 +1,6 @@
 """What the model catalog publishes decides whether a model is Ready (spec: models §11)."""
 
-import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -9,7 +8,14 @@ from hack.devcluster import CONTROL_PLANE, DevCluster
 from magicstick.models.catalog_facts import NAME as MODEL_CATALOG
 from magicstick.runtime.conditions import find
 from tests.support.kubeai import SPACE
-from tests.support.model_scene import ModelScene, install_kinds, model_corner, publish, publish_text
+from tests.support.model_scene import (
+    ModelScene,
+    install_kinds,
+    model_corner,
+    publish,
+    publish_text,
+    whole_scene,
+)
 from tests.support.operator import operator
 from tests.support.oracles import told
 from tests.support.rights import grant, grant_where_models_run, user
@@ -28,17 +34,6 @@ def cluster() -> Iterator[DevCluster]:
     with DevCluster.start(CONTROL_PLANE) as cluster:
         install_kinds(cluster)
         yield cluster
-
-
-@contextlib.asynccontextmanager
-async def whole_scene(cluster: DevCluster) -> AsyncIterator[ModelScene]:
-    """A corner with an operator that reads the catalog; at the end it must be silent."""
-    async with model_corner(cluster) as scene:
-        await publish(scene)
-        async with operator(scene.world):
-            yield scene
-            await scene.rest()
-            scene.assert_sound()
 
 
 def published(scene: ModelScene, name: str) -> object:

@@ -18,7 +18,7 @@ from magicstick.runtime.conditions import find
 from tests.support.freetoken_scene import freetoken, gpu_host, make_direct_pod, roll_out
 from tests.support.kubeai import PODS
 from tests.support.model_objects import descriptor
-from tests.support.model_scene import CPU, ModelScene, install_kinds, model_corner, publish
+from tests.support.model_scene import CPU, ModelScene, install_kinds, model_corner, publish, whole_scene
 from tests.support.operator import operator
 from tests.support.oracles import told
 from tests.support.polling import until
@@ -37,17 +37,6 @@ def cluster() -> Iterator[DevCluster]:
     with DevCluster.start(CONTROL_PLANE) as cluster:
         install_kinds(cluster)
         yield cluster
-
-
-@contextlib.asynccontextmanager
-async def whole_scene(cluster: DevCluster) -> AsyncIterator[ModelScene]:
-    """A corner with an operator that asks and reads for itself; at the end it must be silent."""
-    async with model_corner(cluster) as scene:
-        await publish(scene)
-        async with operator(scene.world):
-            yield scene
-            await scene.rest()
-            scene.assert_sound()
 
 
 @contextlib.asynccontextmanager

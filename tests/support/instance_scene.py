@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
@@ -18,11 +17,12 @@ from hack.bare import BareClient
 from hack.devcluster import DevCluster
 from hack.devcluster.actors.helm import HelmActor
 from hack.devcluster.audit import AuditMark, AuditRecord
-from magicstick.runtime.conditions import check_conditions, find
+from magicstick.runtime.conditions import check_conditions
 from tests.support.manifests import MANIFESTS
 from tests.support.mirror import Mirror, Object
 from tests.support.operator import RunningOperator, operator
 from tests.support.oracles import told
+from tests.support.reported import Reported
 from tests.support.scene import assert_honest_writes
 from tests.support.world import AGENT, GROUP, World, corner
 
@@ -118,16 +118,11 @@ class GatewayPlayer:
         await self._client.merge(path, {"status": {"ancestors": [ancestor]}})
 
 
-@dataclass
-class InstanceScene:
+class InstanceScene(Reported):
     """See the module."""
 
-    world: World
-    helm: HelmActor = field(init=False)
-    gateway: GatewayPlayer = field(init=False)
-
-    def __post_init__(self) -> None:
-        world, corner_name = self.world, self.world.namespace.removesuffix("-system")
+    def __init__(self, world: World) -> None:
+        self.world, corner_name = world, world.namespace.removesuffix("-system")
         self.identity, self.target = f"{corner_name}-identity", f"{corner_name}-apps"
         self.instances = f"/apis/{GROUP}/namespaces/{world.namespace}/appinstances"
         self.releases = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{world.namespace}/helmreleases"
@@ -135,7 +130,7 @@ class InstanceScene:
         self.policies = f"/apis/gateway.envoyproxy.io/v1alpha1/namespaces/{self.identity}/securitypolicies"
         self.grants = f"/apis/gateway.networking.k8s.io/v1beta1/namespaces/{self.target}/referencegrants"
         self.namespaces = "/api/v1/namespaces"
-        self.mirror = Mirror(
+        mirror = Mirror(
             world.client,
             self.instances,
             self.releases,
@@ -144,6 +139,7 @@ class InstanceScene:
             self.grants,
             self.namespaces,
         )
+        super().__init__(mirror, self.instances)
         self.helm = HelmActor(world.client)
         self.gateway = GatewayPlayer(world.client, self.mirror, self.policies, self.identity)
 
@@ -212,8 +208,7 @@ class InstanceScene:
             "spec": {"application": application, "targetNamespace": self.target, **spec},
         }
         answer = await self.world.client.apply(f"{self.instances}/{name}", body, manager="user")
-        version = int(json.loads(answer)["metadata"]["resourceVersion"])
-        await self.mirror.until(f"{name} is seen", lambda: self._version(name) >= version)
+        await self.until_seen(name, answer)
 
     async def look_again(self) -> None:
         """Let the gateway player see every policy again, after it was told something else."""
@@ -229,35 +224,9 @@ class InstanceScene:
 
     # -- reading ------------------------------------------------------------------------------------
 
-    def _version(self, name: str) -> int:
-        return int((self.get(name) or {"metadata": {}})["metadata"].get("resourceVersion", 0))
-
-    def get(self, name: str) -> Object | None:
-        """An AppInstance."""
-        return self.mirror.get(self.instances, name)
-
     def release(self, name: str) -> Object | None:
         """A HelmRelease."""
         return self.mirror.get(self.releases, name)
-
-    def status(self, name: str) -> Object:
-        """What is reported of the present generation; {} while nothing is."""
-        found = self.get(name) or {}
-        status: Object = found.get("status", {})
-        current = status.get("observedGeneration") == found.get("metadata", {}).get("generation")
-        return status if current else {}
-
-    def reason(self, name: str) -> str:
-        """The reason of the Ready condition."""
-        return str((find(self.status(name).get("conditions", ()), "Ready") or {}).get("reason", ""))
-
-    async def until(self, name: str, phase: str, reason: str = "") -> Object:
-        """Wait until an instance is reported in this phase, for this reason; its status."""
-        await self.mirror.until(
-            f"{name} is {phase} {reason}",
-            lambda: self.status(name).get("phase") == phase and reason in ("", self.reason(name)),
-        )
-        return self.status(name)
 
     async def until_gone(self, name: str) -> None:
         """Wait until an instance does not exist any more."""

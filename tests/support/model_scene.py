@@ -8,7 +8,6 @@ async with model_scene(cluster) as scene:
 import contextlib
 import json
 from collections.abc import AsyncIterator, Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
@@ -18,12 +17,13 @@ from magicstick.api.kinds import HOST_OPERATION
 from magicstick.kube.kinds import ObjectKey
 from magicstick.models.catalog_facts import NAME as MODEL_CATALOG
 from magicstick.models.ports import Seams, WakeUp
-from magicstick.runtime.conditions import check_conditions, find
+from magicstick.runtime.conditions import check_conditions
 from tests.support.kubeai import DEFINITION, SPACE, KubeAiPlayer
 from tests.support.manifests import MANIFESTS
 from tests.support.mirror import Mirror, Object
 from tests.support.operator import operator
 from tests.support.oracles import quiet
+from tests.support.reported import Reported
 from tests.support.scene import assert_honest_writes
 from tests.support.world import GROUP, World, corner
 
@@ -84,17 +84,13 @@ class PlayedCatalog:
         self._wake([ObjectKey(self._home, name) for name in told])
 
 
-@dataclass
-class ModelScene:
+class ModelScene(Reported):
     """See the module."""
 
-    world: World
-    kubeai: KubeAiPlayer
-    catalog: PlayedCatalog = field(default_factory=PlayedCatalog)
-
-    def __post_init__(self) -> None:
-        self.path = f"/apis/{GROUP}/namespaces/{self.world.namespace}/modelactivations"
-        self.mirror = Mirror(self.world.client, self.path)
+    def __init__(self, world: World, kubeai: KubeAiPlayer) -> None:
+        path = f"/apis/{GROUP}/namespaces/{world.namespace}/modelactivations"
+        super().__init__(Mirror(world.client, path), path)
+        self.world, self.kubeai, self.catalog = world, kubeai, PlayedCatalog()
         self.catalog.at(self.world.namespace)
 
     @property
@@ -111,58 +107,16 @@ class ModelScene:
             "spec": {"type": kind, "enabled": True, **spec},
         }
         answer = await self.world.client.apply(f"{self.path}/{name}", body, manager="user")
-        version = int(json.loads(answer)["metadata"]["resourceVersion"])
-        await self.mirror.until(
-            f"{name} is seen",
-            lambda: (
-                int((self.get(name) or {"metadata": {"resourceVersion": 0}})["metadata"]["resourceVersion"])
-                >= version
-            ),
-        )
+        await self.until_seen(name, answer)
 
     async def delete(self, name: str) -> None:
         """Delete a ModelActivation as a user would."""
         await self.world.delete(self.path, name)
 
-    def get(self, name: str) -> Object | None:
-        """A ModelActivation."""
-        return self.mirror.get(self.path, name)
-
-    def status(self, name: str) -> Object:
-        """What is reported of the present generation; {} while nothing is."""
-        found = self.get(name) or {}
-        status: Object = found.get("status", {})
-        current = status.get("observedGeneration") == found.get("metadata", {}).get("generation")
-        return status if current else {}
-
-    def reason(self, name: str) -> str:
-        """The reason of the Ready condition."""
-        return str((find(self.status(name).get("conditions", ()), "Ready") or {}).get("reason", ""))
-
-    async def until(self, name: str, phase: str, reason: str = "") -> Object:
-        """Wait until a model is reported in this phase, for this reason; its status."""
-        await self.mirror.until(
-            f"{name} is {phase} {reason}",
-            lambda: self.status(name).get("phase") == phase and reason in ("", self.reason(name)),
-        )
-        return self.status(name)
-
     async def host_operation(self, name: str, phase: str) -> None:
         """A request to clear the model cache, which a host has brought so far."""
         path = f"/apis/{GROUP}/namespaces/{self.world.namespace}/{HOST_OPERATION.plural}"
-        spec = {
-            "action": "clear-model-cache",
-            "nodeName": "node-1",
-            "nodeUid": "uid",
-            "bootId": "boot",
-            "requestId": "a" * 32,
-            "planId": "b" * 64,
-            "allowExperimental": False,
-            "experimentMode": False,
-            "acknowledgeDisruption": True,
-            "actorHash": "c" * 64,
-        }
-        body = {"apiVersion": GROUP, "kind": "HostOperation", "metadata": {"name": name}, "spec": spec}
+        body = cache_cleanup({"name": name}, "node-1")
         await self.world.client.apply(f"{path}/{name}", body, manager="dashboard")
         await self.world.client.merge(f"{path}/{name}/status", {"status": {"phase": phase}})
 
@@ -174,6 +128,23 @@ class ModelScene:
         """Conditions of all activations are well formed."""
         for name, found in self.mirror.all(self.path).items():
             assert not check_conditions(found), (name, check_conditions(found))
+
+
+def cache_cleanup(metadata: Object, node: str) -> dict[str, Any]:
+    """A HostOperation that asks for the model cache of a node to be cleared."""
+    spec = {
+        "action": "clear-model-cache",
+        "nodeName": node,
+        "nodeUid": "uid",
+        "bootId": "boot",
+        "requestId": "a" * 32,
+        "planId": "b" * 64,
+        "allowExperimental": False,
+        "experimentMode": False,
+        "acknowledgeDisruption": True,
+        "actorHash": "c" * 64,
+    }
+    return {"apiVersion": GROUP, "kind": "HostOperation", "metadata": metadata, "spec": spec}
 
 
 @contextlib.asynccontextmanager
@@ -209,6 +180,17 @@ async def model_scene(
         await scene.rest()
         scene.assert_sound()
     assert_honest_writes(scene.world.operator_writes(mark), {*MODEL_WRITES, *writes})
+
+
+@contextlib.asynccontextmanager
+async def whole_scene(cluster: DevCluster) -> AsyncIterator[ModelScene]:
+    """The corner with an operator that asks and reads for itself; at the end it must be silent."""
+    async with model_corner(cluster) as scene:
+        await publish(scene)
+        async with operator(scene.world):
+            yield scene
+            await scene.rest()
+            scene.assert_sound()
 
 
 async def publish(scene: ModelScene, *names: str, namespace: str = SPACE) -> None:
