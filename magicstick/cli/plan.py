@@ -1,6 +1,7 @@
 """`magicstick plan`: what the operator would write for resources that are not applied yet."""
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -9,9 +10,11 @@ import typer
 
 from magicstick.cli.cluster import TIMEOUT_S, Access, Context, Kubeconfig, Timeout, ask, quick_imports
 from magicstick.cli.errors import FAILED, FORBIDDEN, MISUSED, UNREACHABLE, CommandError
-from magicstick.cli.streams import terminal
+from magicstick.cli.streams import write_lines
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from magicstick.kube.client import Client
     from magicstick.plan.rehearsal import Plan, Question
     from magicstick.plan.text import Line
@@ -158,8 +161,6 @@ def _question(
 
 
 def _standard_input() -> str:
-    import sys  # noqa: PLC0415 - see `_lines`
-
     from magicstick.plan.documents import InputError  # noqa: PLC0415 - imported by `plan`
 
     if sys.stdin is None:
@@ -214,19 +215,11 @@ def _write(made: "Plan", *, diff: bool, offline: bool) -> None:
 
     if offline:
         typer.echo("For an empty cluster.\n")
-    _lines(text.diff(made) if diff else text.summary(made))
+    write_lines(text.diff(made) if diff else text.summary(made), _styled)
 
 
-def _lines(lines: Iterable["Line"]) -> None:
-    """Plain text into a pipe; what comes, changes and goes has its colour on a terminal."""
-    import sys  # noqa: PLC0415 - see the imports of rich below
-
-    if not sys.stdout.isatty():
-        for line in lines:
-            typer.echo(str(line))
-        return
+def _styled(line: "Line") -> "Text":
+    """What comes, changes and goes has its colour."""
     from rich.text import Text  # noqa: PLC0415 - on a terminal alone
 
-    console = terminal()
-    for line in lines:
-        console.print(Text(str(line), style=STYLES.get(line.sign, "")), soft_wrap=True)
+    return Text(str(line), style=STYLES.get(line.sign, ""))

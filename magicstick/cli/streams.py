@@ -9,11 +9,17 @@ import io
 import os
 import shutil
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
+
+L = TypeVar("L")
 
 UNWRITABLE: Final = frozenset({errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC})
 """What a write into an open file fails with when the file takes no more."""
@@ -44,3 +50,14 @@ def terminal() -> "Console":
     from rich.console import Console  # noqa: PLC0415 - takes long to import, and a pipe needs none of it
 
     return Console(highlight=False, width=shutil.get_terminal_size().columns)
+
+
+def write_lines(lines: Iterable[L], styled: "Callable[[L], Text]") -> None:
+    """Plain text into a pipe, whatever `str` makes of a line; `styled` on a terminal, which imports rich."""
+    if not sys.stdout.isatty():
+        for line in lines:
+            typer.echo(str(line))
+        return
+    console = terminal()
+    for line in lines:
+        console.print(styled(line), soft_wrap=True)

@@ -19,9 +19,11 @@ from magicstick.cli.cluster import (
     quick_imports,
 )
 from magicstick.cli.errors import MISUSED, CommandError
-from magicstick.cli.streams import speaks_unicode, terminal
+from magicstick.cli.streams import speaks_unicode, write_lines
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from magicstick.kube.client import Client
     from magicstick.why.asking import Question
     from magicstick.why.text import Answer, Line
@@ -94,7 +96,7 @@ def why(
     else:
         from magicstick.why.text import lines  # noqa: PLC0415 - imported with the explanation already
 
-        _write(lines(told))
+        write_lines(lines(told), _styled)
     return 0 if told.explanation.healthy else FOUND
 
 
@@ -135,17 +137,8 @@ async def _answer(
         return answer(explanation, nodes, every=every)
 
 
-def _write(lines: Iterable["Line"]) -> None:
-    """Plain text into a pipe; subjects and headings stand out on a terminal."""
-    import sys  # noqa: PLC0415 - see the imports of rich below
-
-    if not sys.stdout.isatty():
-        for line in lines:
-            typer.echo(str(line))
-        return
+def _styled(line: "Line") -> "Text":
+    """Subjects and headings stand out."""
     from rich.text import Text  # noqa: PLC0415 - on a terminal alone
 
-    console = terminal()
-    for line in lines:
-        styled = Text.assemble((line.guide, "dim"), (line.strong, "bold"), line.rest)
-        console.print(styled, soft_wrap=True)
+    return Text.assemble((line.guide, "dim"), (line.strong, "bold"), line.rest)

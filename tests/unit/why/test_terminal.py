@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from magicstick.cli.why import _write
+from magicstick.cli.streams import write_lines
+from magicstick.cli.why import _styled
 from magicstick.why.text import Line
 
 LINES = (
@@ -17,12 +18,12 @@ LINES = (
 def test_a_terminal_gets_the_same_words_and_no_markup(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _write(LINES)
+    write_lines(LINES, _styled)
     piped = capsys.readouterr().out
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
-    _write(LINES)
+    write_lines(LINES, _styled)
     assert capsys.readouterr().out == piped
     assert "[bold]no[/bold]" in piped
 
@@ -33,7 +34,7 @@ def test_a_terminal_with_colours_gets_subjects_that_stand_out(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
-    _write(LINES)
+    write_lines(LINES, _styled)
     assert "\x1b[1mKustomization/app-alpha\x1b[0m" in capsys.readouterr().out
 
 
@@ -42,5 +43,5 @@ def test_a_terminal_that_is_said_to_have_no_columns_is_written_to(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "0")
-    _write(LINES)
+    write_lines(LINES, _styled)
     assert "app-alpha" in capsys.readouterr().out
