@@ -6,7 +6,7 @@ from hack.devcluster import DevCluster
 from magicstick.api.labels import ACTIVATION_SOURCE, AUTO_ENABLED
 from tests.support.faultproxy import Answer
 from tests.support.gpu_objects import card, host
-from tests.support.gpu_world import HandClock, hardware, look
+from tests.support.gpu_world import hardware, look, ready_gpu
 from tests.support.operator import operator
 from tests.support.oracles import assert_settled, quiet, told
 from tests.support.rights import grant
@@ -95,62 +95,44 @@ async def test_a_node_that_fails_the_preflight_is_told_of_and_requests_nothing(
 
 @pytest.mark.req("MS-109")
 async def test_f18_labels_vanish_for_minutes_and_return(control_plane: DevCluster) -> None:
-    clock = HandClock()
-    async with corner(control_plane) as world, hardware(world) as gpus:
-        await gpus.node("n1", "gpu", slots=1)
-        await gpus.define("gpu")
-        await world.activate("gpu")
-        async with operator(world, clock=clock) as running:
-            await look(running)
-            clock.passed_s += 3
-            await gpus.until_entry("Ready")
-            await quiet(world)
-            mark = control_plane.audit_mark()
+    async with ready_gpu(control_plane) as (world, gpus, running, clock):
+        mark = control_plane.audit_mark()
 
-            await gpus.seen(running, "n1", await gpus.set_label("n1", "gpu", present=False))
-            clock.passed_s += 10
-            await world.mirror.until("that is told", lambda: "Labels are missing" in gpus.entry()["message"])
-            assert (gpus.entry()["phase"], gpus.appliance["phase"]) == ("Ready", "Ready")
-            clock.passed_s += 290
-            await gpus.until_entry("Unknown")
-            assert (gpus.entry()["operatorActive"], gpus.appliance["phase"]) == (True, "Ready")
-            await gpus.seen(running, "n1", await gpus.set_label("n1", "gpu", present=True))
-            await look(running)
-            clock.passed_s += 3
-            await gpus.until_entry("Ready")
-            await assert_settled(world)
-            writes = [each for each in world.operator_writes(mark) if each.resource != "appliances"]
-            assert not writes, told(writes)
+        await gpus.seen(running, "n1", await gpus.set_label("n1", "gpu", present=False))
+        clock.passed_s += 10
+        await world.mirror.until("that is told", lambda: "Labels are missing" in gpus.entry()["message"])
+        assert (gpus.entry()["phase"], gpus.appliance["phase"]) == ("Ready", "Ready")
+        clock.passed_s += 290
+        await gpus.until_entry("Unknown")
+        assert (gpus.entry()["operatorActive"], gpus.appliance["phase"]) == (True, "Ready")
+        await gpus.seen(running, "n1", await gpus.set_label("n1", "gpu", present=True))
+        await look(running)
+        clock.passed_s += 3
+        await gpus.until_entry("Ready")
+        await assert_settled(world)
+        writes = [each for each in world.operator_writes(mark) if each.resource != "appliances"]
+        assert not writes, told(writes)
 
 
 @pytest.mark.req("MS-109")
 async def test_f18_a_node_that_is_replaced_under_its_name_is_the_same_hardware(
     control_plane: DevCluster,
 ) -> None:
-    clock = HandClock()
-    async with corner(control_plane) as world, hardware(world) as gpus:
-        await gpus.node("n1", "gpu", slots=1)
-        await gpus.define("gpu")
-        await world.activate("gpu")
-        async with operator(world, clock=clock) as running:
-            await look(running)
-            clock.passed_s += 3
-            await gpus.until_entry("Ready")
-            await quiet(world)
-            mark = control_plane.audit_mark()
+    async with ready_gpu(control_plane) as (world, gpus, running, clock):
+        mark = control_plane.audit_mark()
 
-            await gpus.delete_node("n1")
-            await gpus.until_entry("Installing")
-            clock.passed_s += 30
-            assert gpus.entry()["detectedNodes"] == [gpus.name("n1")]
-            await gpus.node("n1", slots=0)
-            await gpus.seen(running, "n1", await gpus.set_label("n1", "gpu", present=True))
-            ready = {"type": "Ready", "status": "True"}
-            await gpus.status("n1", {"allocatable": {gpus.resource("gpu"): "1"}, "conditions": [ready]})
-            await gpus.until_entry("Ready")
-            await assert_settled(world)
-            writes = [each for each in world.operator_writes(mark) if each.resource != "appliances"]
-            assert not writes, told(writes)
+        await gpus.delete_node("n1")
+        await gpus.until_entry("Installing")
+        clock.passed_s += 30
+        assert gpus.entry()["detectedNodes"] == [gpus.name("n1")]
+        await gpus.node("n1", slots=0)
+        await gpus.seen(running, "n1", await gpus.set_label("n1", "gpu", present=True))
+        ready = {"type": "Ready", "status": "True"}
+        await gpus.status("n1", {"allocatable": {gpus.resource("gpu"): "1"}, "conditions": [ready]})
+        await gpus.until_entry("Ready")
+        await assert_settled(world)
+        writes = [each for each in world.operator_writes(mark) if each.resource != "appliances"]
+        assert not writes, told(writes)
 
 
 @pytest.mark.req("MS-109")

@@ -7,7 +7,7 @@ import pytest
 
 from hack.devcluster import DevCluster
 from magicstick.kube.kinds import NODE
-from tests.support.gpu_world import GpuWorld, HandClock, hardware, look, passes
+from tests.support.gpu_world import GpuWorld, HandClock, hardware, look, passes, ready_gpu
 from tests.support.operator import RunningOperator, operator
 from tests.support.oracles import assert_settled, quiet, told
 from tests.support.waiting import eventually
@@ -45,32 +45,22 @@ async def flap(running: RunningOperator, gpus: GpuWorld, clock: HandClock) -> No
 
 @pytest.mark.req("MS-107", "MS-109")
 async def test_f18_a_label_that_flaps_for_a_minute_writes_nothing(control_plane: DevCluster) -> None:
-    clock = HandClock()
-    async with corner(control_plane) as world, hardware(world) as gpus:
-        await gpus.node("n1", "gpu", slots=1)
-        await gpus.define("gpu")
-        await world.activate("gpu")
-        async with operator(world, clock=clock) as running:
-            await look(running)
-            clock.passed_s += 3
-            await gpus.until_entry("Ready")
-            await world.mirror.until("it is Ready", lambda: gpus.appliance["phase"] == "Ready")
-            await quiet(world)
-            mark, begun = control_plane.audit_mark(), len(world.mirror.history)
-            seen = passes(running, "hardware")
+    async with ready_gpu(control_plane) as (world, gpus, running, clock):
+        mark, begun = control_plane.audit_mark(), len(world.mirror.history)
+        seen = passes(running, "hardware")
 
-            await flap(running, gpus, clock)
+        await flap(running, gpus, clock)
 
-            assert passes(running, "hardware") >= seen + 2 * FLAP_S / PERIOD_S, "it has not looked"
-            assert not told(world.operator_writes(mark))
-            assert set(world.mirror.all(world.activations)) == {"gpu"}
-            assert phases_since(world, begun) <= {"Ready"}
-            # The label stays away: it is told of, and the operator of the vendor stays all the same.
-            await gpus.seen(running, "n1", await gpus.set_label("n1", "gpu", present=False))
-            clock.passed_s += 61
-            await gpus.until_entry("Unknown")
-            await assert_settled(world)
-            assert {each.resource for each in world.operator_writes(mark)} == {"appliances"}
+        assert passes(running, "hardware") >= seen + 2 * FLAP_S / PERIOD_S, "it has not looked"
+        assert not told(world.operator_writes(mark))
+        assert set(world.mirror.all(world.activations)) == {"gpu"}
+        assert phases_since(world, begun) <= {"Ready"}
+        # The label stays away: it is told of, and the operator of the vendor stays all the same.
+        await gpus.seen(running, "n1", await gpus.set_label("n1", "gpu", present=False))
+        clock.passed_s += 61
+        await gpus.until_entry("Unknown")
+        await assert_settled(world)
+        assert {each.resource for each in world.operator_writes(mark)} == {"appliances"}
 
 
 async def test_what_no_vendor_depends_on_wakes_nobody(control_plane: DevCluster) -> None:

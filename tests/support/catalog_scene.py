@@ -16,11 +16,8 @@ import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
-
-import anyio
 
 from hack.bare import BareClient
 from hack.devcluster import DevCluster
@@ -33,7 +30,7 @@ from tests.support.faultproxy import Answer, Call, Fault, FaultProxy, Hold
 from tests.support.kubeai import DEFINITION as MODELS
 from tests.support.manifests import MANIFESTS, objects
 from tests.support.mirror import Mirror, Object
-from tests.support.operator import ERRORS, Entry, recorded_logs
+from tests.support.operator import ERRORS, Entry, RunningProgram, recorded_logs
 from tests.support.polling import until
 from tests.support.world import CRDS, GROUP, install_kinds
 
@@ -85,33 +82,8 @@ class FastTime:
         await asyncio.sleep(max(0.0, seconds) / FAST)
 
 
-@dataclass
-class Running:
-    """One catalog in this process. `proxy` is all that connects it with the API server."""
-
-    program: ModelCatalog
-    proxy: FaultProxy
-    logs: list[Entry]
-    _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    _task: "asyncio.Task[None] | None" = None
-
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run())
-
-    async def stop(self) -> None:
-        """End as after SIGTERM."""
-        self._scope.cancel()
-        if self._task is not None:
-            await asyncio.wait_for(asyncio.shield(self._task), DEADLINE_S)
-
-    async def kill(self) -> None:
-        """End as after SIGKILL: nothing that it does from now on reaches the server."""
-        self.proxy.sever()
-        await self.stop()
-
-    async def _run(self) -> None:
-        with self._scope:
-            await self.program.run()
+class Running(RunningProgram[ModelCatalog]):
+    """One catalog in this process."""
 
     async def passes(self, count: int = 2) -> None:
         """Wait until so many more passes have ended."""

@@ -7,18 +7,20 @@ removes its Nodes at the end.
 import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from hack.bare import RefusedError
+from hack.devcluster import DevCluster
 from magicstick.api.labels import GPU_HOST_PREFLIGHT
 from magicstick.kube.kinds import NODE, ObjectKey
 from magicstick.kube.store import version
 from magicstick.runtime.clock import SystemClock
 from tests.support.gpu_objects import node_body
 from tests.support.mirror import Object
-from tests.support.operator import RunningOperator
+from tests.support.operator import RunningOperator, operator
+from tests.support.oracles import quiet
 from tests.support.waiting import eventually
-from tests.support.world import SMALL_CATALOG, World
+from tests.support.world import SMALL_CATALOG, World, corner
 
 NODES = "/api/v1/nodes"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -224,3 +226,29 @@ async def look(running: RunningOperator, controller: str = "hardware") -> None:
     (found,) = (each for each in running.manager.controllers if each.name == controller)
     found.wake_all()
     await eventually(lambda: passes(running, controller) > before)
+
+
+class ReadyGpu(NamedTuple):
+    """A corner at rest, in which node `n1` offers a GPU of vendor `gpu`."""
+
+    world: World
+    gpus: GpuWorld
+    running: RunningOperator
+    clock: HandClock
+
+
+@contextlib.asynccontextmanager
+async def ready_gpu(cluster: DevCluster) -> AsyncIterator[ReadyGpu]:
+    """The corner with an operator that has told so, and writes no more; a test moves its clock."""
+    clock = HandClock()
+    async with corner(cluster) as world, hardware(world) as gpus:
+        await gpus.node("n1", "gpu", slots=1)
+        await gpus.define("gpu")
+        await world.activate("gpu")
+        async with operator(world, clock=clock) as running:
+            await look(running)
+            clock.passed_s += 3
+            await gpus.until_entry("Ready")
+            await world.mirror.until("it is Ready", lambda: gpus.appliance["phase"] == "Ready")
+            await quiet(world)
+            yield ReadyGpu(world, gpus, running, clock)

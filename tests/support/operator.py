@@ -17,7 +17,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
 from structlog.testing import capture_logs
@@ -45,11 +45,22 @@ ERRORS = frozenset({"error", "critical"})
 Entry = MutableMapping[str, Any]
 
 
-@dataclass
-class RunningOperator:
-    """An operator in this process. `proxy` is all that connects it with the server."""
+class Program(Protocol):
+    """What a process of ours is: `run` returns only by cancellation."""
 
-    manager: Manager
+    async def run(self) -> None:
+        """Everything."""
+        ...
+
+
+P = TypeVar("P", bound=Program)
+
+
+@dataclass
+class RunningProgram(Generic[P]):
+    """A program in this process. `proxy` is all that connects it with the server."""
+
+    program: P
     proxy: FaultProxy
     logs: list[Entry]
     _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -58,6 +69,30 @@ class RunningOperator:
     def start(self) -> None:
         """Begin to run."""
         self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """End as after SIGTERM."""
+        self._scope.cancel()
+        if self._task is not None:
+            await asyncio.wait_for(asyncio.shield(self._task), STOP_S)
+
+    async def kill(self) -> None:
+        """End as after SIGKILL: nothing that it does from now on reaches the server."""
+        self.proxy.sever()
+        await self.stop()
+
+    async def _run(self) -> None:
+        with self._scope:
+            await self.program.run()
+
+
+class RunningOperator(RunningProgram[Manager]):
+    """An operator in this process."""
+
+    @property
+    def manager(self) -> Manager:
+        """The operator."""
+        return self.program
 
     async def started(self) -> None:
         """Wait until the caches have synced; raises what ended the operator before."""
@@ -69,16 +104,6 @@ class RunningOperator:
             self._task.result()
         assert self.manager.started.is_set(), f"not started within {START_S:g} s"
 
-    async def stop(self) -> None:
-        """End as after SIGTERM."""
-        self._scope.cancel()
-        await self._ended()
-
-    async def kill(self) -> None:
-        """End as after SIGKILL: nothing that it does from now on reaches the server."""
-        self.proxy.sever()
-        await self.stop()
-
     def errors(self) -> list[Entry]:
         """What it logged as an error."""
         return [entry for entry in self.logs if entry["log_level"] in ERRORS]
@@ -86,14 +111,6 @@ class RunningOperator:
     def crashed(self) -> bool:
         """Whether it ended without being told to."""
         return self._task is not None and self._task.done() and not self._scope.cancel_called
-
-    async def _run(self) -> None:
-        with self._scope:
-            await self.manager.run()
-
-    async def _ended(self) -> None:
-        if self._task is not None:
-            await asyncio.wait_for(asyncio.shield(self._task), STOP_S)
 
 
 @contextlib.asynccontextmanager
