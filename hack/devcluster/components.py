@@ -74,8 +74,8 @@ class Command:
 
 
 # On few processors a collection takes the time that requests wait for: with Go's defaults a bare apply's 99th
-# percentile was twice as long. What is thrown away at the stop may hold more garbage, up to a bound.
-COLLECT_RARELY = {"GOGC": "1000", "GOMEMLIMIT": "1536MiB"}
+# percentile was twice as long. What is thrown away at the stop may hold garbage until a bound is reached.
+COLLECT_LATE = {"GOGC": "off"}
 
 
 def etcd(context: Context) -> Command:
@@ -97,7 +97,7 @@ def etcd(context: Context) -> Command:
         f"--quota-backend-bytes={4 << 30}",
         "--log-level=warn",
     ]
-    return Command(argv, f"{client}/health", COLLECT_RARELY)
+    return Command(argv, f"{client}/health", COLLECT_LATE | {"GOMEMLIMIT": "768MiB"})
 
 
 def api_server(context: Context) -> Command:
@@ -128,7 +128,7 @@ def api_server(context: Context) -> Command:
     if Component.CONTROLLER_MANAGER not in context.components:
         # Nobody would make the `default` service accounts, and no Pod could be created.
         argv.append("--disable-admission-plugins=ServiceAccount")
-    return Command(argv, env=COLLECT_RARELY)
+    return Command(argv, env=COLLECT_LATE | {"GOMEMLIMIT": "1536MiB"})
 
 
 def controller_manager(context: Context) -> Command:
