@@ -1,0 +1,68 @@
+"""Definitions of the kinds that Palena drives, reduced to what it uses (spec: palena §3, §15).
+
+They are structural and list every field, so that one that the real kinds lack is refused here as well.
+The definitions that their projects publish are not ours to keep; tests compare with them where the
+environment variable `FOREIGN_CRDS` names a folder that has them.
+"""
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from hack.devcluster import DevCluster
+
+Object = dict[str, Any]
+
+FOLDER: Final = Path(__file__).parent
+CLUSTERS: Final = "clusters.postgresql.cnpg.io"
+DATABASES: Final = "databases.postgresql.cnpg.io"
+INSTANCES: Final = "litellminstances.litellm.palena.ai"
+MODELS: Final = "litellmmodels.litellm.palena.ai"
+VIRTUAL_KEYS: Final = "litellmvirtualkeys.litellm.palena.ai"
+
+_SEED_CALLBACKS: Final[Object] = {
+    "type": "object",
+    "properties": {
+        "langfuse": {
+            "type": "object",
+            "properties": {
+                "enabled": {"type": "boolean"},
+                "secretRef": {
+                    "type": "object",
+                    "required": ["name"],
+                    "properties": {
+                        "name": {"type": "string"},
+                        "keys": {"type": "object", "additionalProperties": {"type": "string"}},
+                    },
+                },
+            },
+        }
+    },
+}
+
+
+def definitions() -> Iterator[Object]:
+    """All of them, by name of their file."""
+    for file in sorted(FOLDER.glob("*.yaml")):
+        yield yaml.safe_load(file.read_text())
+
+
+def definition(name: str) -> Object:
+    """The definition of this name, `<plural>.<group>`. KeyError when there is none."""
+    return {each["metadata"]["name"]: each for each in definitions()}[name]
+
+
+def with_seed_callbacks() -> Object:
+    """LiteLLMInstance with the callbacks that the seed shows (spec: palena §3.6, shape 1)."""
+    made = copy.deepcopy(definition(INSTANCES))
+    schema = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["callbacks"] = copy.deepcopy(_SEED_CALLBACKS)
+    return made
+
+
+def install(cluster: DevCluster) -> None:
+    """Make all of them, as they are, and wait until they are served."""
+    cluster.apply(sorted(FOLDER.glob("*.yaml")))
