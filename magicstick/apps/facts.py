@@ -10,7 +10,7 @@ from magicstick.api import labels
 from magicstick.api.base import DEFAULT_TARGET_NAMESPACE
 from magicstick.api.kinds import APP_INSTANCE, HELM_RELEASE
 from magicstick.api.names import RELEASE_NAME_LIMIT, is_dns_label
-from magicstick.apps.gateway.hosts import domains_of, owner_of
+from magicstick.apps.gateway.hosts import domains_of, label, owner_of
 from magicstick.apps.gateway.places import references
 from magicstick.apps.kinds import ACCESS_KINDS, HTTP_ROUTE, REFERENCE_GRANT, SERVICE
 from magicstick.apps.objects import is_ours
@@ -78,11 +78,7 @@ class InstanceFacts:
     def rivals(self, instance: Resource) -> tuple[Resource, ...]:
         """All instances of our Appliance that could be served as this one, itself included."""
         found = self.instances.by_index(HOST_INDEX, host_of(instance))
-        return tuple(
-            each
-            for each in found
-            if belongs_to(each, self.site) and is_dns_label(each.metadata.name, RELEASE_NAME_LIMIT)
-        )
+        return tuple(each for each in found if belongs_to(each, self.site) and _may_be_served(each))
 
     def host_owner(self, instance: Resource) -> str:
         """The other instance that has the host names of this one; "" when nobody has."""
@@ -205,6 +201,12 @@ class InstanceFacts:
         return tuple(map(_place, (*references(name, namespace, self.gateway), *services)))
 
 
+def _may_be_served(instance: Resource) -> bool:
+    """Whether a catalog could ever have its application, and Helm install it under its name."""
+    named = is_dns_label(instance.metadata.name, RELEASE_NAME_LIMIT)
+    return named and is_dns_label(application_of(instance))
+
+
 def target_of(instance: Resource) -> str:
     """Where an instance runs, as far as its spec says."""
     value = instance.spec.get("targetNamespace")
@@ -212,8 +214,8 @@ def target_of(instance: Resource) -> str:
 
 
 def host_of(instance: Resource) -> str:
-    """What the host names of an instance begin with, whatever the domains are."""
-    return f"{short_of(instance)}.{application_of(instance)}"
+    """What the host names of an instance begin with, whatever the domains are; as `hosts_of` has it."""
+    return f"{short_of(instance)}.{label(application_of(instance), 'application')}"
 
 
 def instance_of(made: Resource) -> str:

@@ -11,7 +11,7 @@ from magicstick.api.kinds import APP_INSTANCE, APPLIANCE, HELM_RELEASE, KUSTOMIZ
 from magicstick.apps.gateway.plan import wanted
 from magicstick.apps.kinds import ACCESS_KINDS, HTTP_ROUTE, REFERENCE_GRANT, SECURITY_POLICY, SERVICE
 from magicstick.apps.observation import UNKNOWN_DOMAINS
-from magicstick.apps.way_in import access
+from magicstick.apps.way_in import access, hosts
 from magicstick.catalogs.applications import ApplicationCatalog
 from magicstick.kube.discovery import CrdView
 from magicstick.kube.informer import InformerState
@@ -141,12 +141,34 @@ def test_of_two_instances_for_one_host_the_older_has_it_until_it_is_gone() -> No
     assert seen.observed(newer).host_owner == ""
 
 
+def test_applications_that_are_served_under_one_name_are_rivals() -> None:
+    """The host names are made of labels, not of what the catalog calls an application."""
+    older = instance("a-demo", "my--app", values={"name": "demo"}, created="2026-01-01T00:00:00Z")
+    newer = instance("b-demo", "my-app", values={"name": "demo"}, created="2026-01-02T00:00:00Z")
+    seen = world(older, newer)
+    seen.catalogs.bring("applications", catalog_of("my--app", "my-app"))
+    assert len({hosts(seen.observed(each)).local for each in (older, newer)}) == 1
+    assert seen.observed(newer).host_owner == "a-demo"
+    assert seen.observed(older).host_owner == ""
+    assert seen.wakes(APP_INSTANCE, older, None) == ["a-demo", "b-demo"]
+    route = next(each for each in pieces() if each.kind == "HTTPRoute")
+    taken = msgspec.structs.replace(route, spec={**route.spec, "hostnames": ["demo.my-app.example.com"]})
+    assert seen.wakes(HTTP_ROUTE, None, taken) == ["a-demo", "b-demo"]
+
+
+def catalog_of(*keys: str) -> ApplicationCatalog:
+    """A catalog in which these are applications like kubeopencode."""
+    entry = SHIPPED["applications"]["kubeopencode"]
+    return ApplicationCatalog.parse(json.dumps({"applications": dict.fromkeys(keys, entry)}))
+
+
 def test_an_instance_that_can_never_be_served_takes_no_host_from_others() -> None:
     blocked = instance("a" * 54, values={"name": "demo"}, created="2025-01-01T00:00:00Z")
     foreign = instance("foreign", values={"name": "demo"}, applianceRef={"name": "other"})
+    misnamed = instance("misnamed", "KubeOpenCode", values={"name": "demo"}, created="2025-01-01T00:00:00Z")
     mine = instance(created="2026-01-02T00:00:00Z")
 
-    assert world(blocked, foreign, mine).observed(mine).host_owner == ""
+    assert world(blocked, foreign, misnamed, mine).observed(mine).host_owner == ""
 
 
 def test_the_routes_of_another_instance_to_the_same_host_are_rivals() -> None:
