@@ -15,8 +15,8 @@ from magicstick.runtime.settings import (
     Address,
     ApiUrl,
     Label,
+    LeasedSettings,
     Name,
-    ProgramSettings,
     Seconds,
     Text,
     Url,
@@ -33,7 +33,7 @@ TOKENS: Final = "a whole number from 1 to 100000000"
 Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
 
 
-class CatalogSettings(ProgramSettings):
+class CatalogSettings(LeasedSettings):
     """The settings, immutable."""
 
     namespace: Label = setting(PLACES, "ai", "Where LiteLLM, the Models and the catalog are.", allowed=LABEL)

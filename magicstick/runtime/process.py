@@ -24,6 +24,7 @@ from magicstick.runtime.clock import SleepingClock
 from magicstick.runtime.health import Probes, serve_health, serve_metrics
 from magicstick.runtime.lease import Lease, LeaseTimes, NoLease
 from magicstick.runtime.metrics import Metrics
+from magicstick.runtime.settings import LeaseDurations
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +35,7 @@ INITIAL_LISTS: Final = {
 }
 
 
-class ProcessSettings(Protocol):
+class ProcessSettings(LeaseDurations, Protocol):
     """What of the settings such a process needs."""
 
     @property
@@ -49,12 +50,6 @@ class ProcessSettings(Protocol):
     def lease_namespace(self) -> str: ...  # noqa: D102 - see above
     @property
     def lease_name(self) -> str: ...  # noqa: D102 - see above
-    @property
-    def lease_duration_seconds(self) -> float: ...  # noqa: D102 - see above
-    @property
-    def lease_renew_deadline_seconds(self) -> float: ...  # noqa: D102 - see above
-    @property
-    def lease_retry_seconds(self) -> float: ...  # noqa: D102 - see above
 
 
 def tuned(settings: ProcessSettings, tuning: Tuning | None) -> Tuning:

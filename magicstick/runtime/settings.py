@@ -10,7 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from ipaddress import IPv6Address
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeVar, cast, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -157,7 +169,32 @@ class ProgramSettings(BaseSettings):
             raise SettingsError("\n".join(problems)) from None
 
 
-class Settings(ProgramSettings):
+class LeaseDurations(Protocol):
+    """Seconds that must fit each other."""
+
+    @property
+    def lease_duration_seconds(self) -> float: ...  # noqa: D102 - named like its variable
+    @property
+    def lease_renew_deadline_seconds(self) -> float: ...  # noqa: D102 - see above
+    @property
+    def lease_retry_seconds(self) -> float: ...  # noqa: D102 - see above
+
+
+class LeasedSettings(ProgramSettings):
+    """The settings of a program that writes while it holds a Lease; it declares all of `LeaseDurations`."""
+
+    @model_validator(mode="after")
+    def _durations_fit(self: LeaseDurations) -> LeaseDurations:
+        if not self.lease_retry_seconds < self.lease_renew_deadline_seconds < self.lease_duration_seconds:
+            raise ValueError(
+                "LEASE_RETRY_SECONDS < LEASE_RENEW_DEADLINE_SECONDS < LEASE_DURATION_SECONDS must hold, "
+                f"not {self.lease_retry_seconds:g} < {self.lease_renew_deadline_seconds:g} "
+                f"< {self.lease_duration_seconds:g}"
+            )
+        return self
+
+
+class Settings(LeasedSettings):
     """The settings, immutable. See the module's docstring."""
 
     appliance_namespace: Label = setting(APPLIANCE, "ai-system", "Where all our kinds live.", allowed=LABEL)
@@ -373,16 +410,6 @@ class Settings(ProgramSettings):
         if isinstance(values, dict) and "controller_workers" in values:
             return {**values, "controller_workers": _counts(values["controller_workers"])}
         return values
-
-    @model_validator(mode="after")
-    def _durations_fit(self) -> Self:
-        if not self.lease_retry_seconds < self.lease_renew_deadline_seconds < self.lease_duration_seconds:
-            raise ValueError(
-                "LEASE_RETRY_SECONDS < LEASE_RENEW_DEADLINE_SECONDS < LEASE_DURATION_SECONDS must hold, "
-                f"not {self.lease_retry_seconds:g} < {self.lease_renew_deadline_seconds:g} "
-                f"< {self.lease_duration_seconds:g}"
-            )
-        return self
 
     @property
     def settings_place(self) -> tuple[str, str]:

@@ -6,7 +6,15 @@ import pytest
 from pydantic import ValidationError
 
 from magicstick.cli.settings_page import markdown
-from magicstick.runtime.settings import GROUPS, Listen, Settings, SettingsError, described
+from magicstick.model_catalog.settings import CatalogSettings
+from magicstick.runtime.settings import (
+    GROUPS,
+    Listen,
+    ProgramSettings,
+    Settings,
+    SettingsError,
+    described,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -141,10 +149,11 @@ def test_a_long_wrong_value_is_shortened() -> None:
     assert len(str(caught.value)) < 400
 
 
-def test_durations_of_the_lease_must_fit_each_other() -> None:
-    assert Settings.load(lease_retry_seconds=1, lease_renew_deadline_seconds=2, lease_duration_seconds=3)
+@pytest.mark.parametrize("program", [Settings, CatalogSettings])
+def test_durations_of_the_lease_must_fit_each_other(program: type[ProgramSettings]) -> None:
+    assert program.load(lease_retry_seconds=1, lease_renew_deadline_seconds=2, lease_duration_seconds=3)
     with pytest.raises(SettingsError, match="not 5 < 40 < 35"):
-        Settings.load(lease_renew_deadline_seconds="40")
+        program.load(lease_renew_deadline_seconds="40")
 
 
 def test_the_settings_config_map_lives_where_flux_does_unless_said_otherwise() -> None:
