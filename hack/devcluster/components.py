@@ -15,6 +15,7 @@ AUDIT_POLICY = HERE / "audit-policy.yaml"
 SERVICE_RANGE = "198.18.0.0/16"
 POD_RANGE = "198.19.0.0/16"
 FLUX_NAMESPACE = "flux-system"
+GATEWAY_NAMESPACE = "envoy-gateway-system"
 
 
 class Component(StrEnum):
@@ -28,12 +29,14 @@ class Component(StrEnum):
     KUSTOMIZE_CONTROLLER = "kustomize-controller"
     GIT_SOURCE = "git-source"
     ACTORS = "actors"
+    ENVOY_GATEWAY = "envoy-gateway"
 
 
 CONTROL_PLANE = (Component.ETCD, Component.API_SERVER)
 WITH_CONTROLLERS = (*CONTROL_PLANE, Component.CONTROLLER_MANAGER, Component.SCHEDULER, Component.KWOK)
 FULL = (*WITH_CONTROLLERS, Component.KUSTOMIZE_CONTROLLER, Component.GIT_SOURCE)
 WITH_ACTORS = (*FULL, Component.ACTORS)
+WITH_GATEWAY = (*WITH_ACTORS, Component.ENVOY_GATEWAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +230,26 @@ def actors(context: Context) -> Command:
         "-m",
         "hack.devcluster.actors",
         f"--kubeconfig={context.layout.kubeconfig('actors')}",
+        f"--helm={context.binaries['helm']}",
         f"--port={context.ports.actors}",
         f"--litellm-port={context.ports.litellm}",
     ]
-    return Command(argv, f"http://{LOOPBACK}:{context.ports.actors}/readyz", {"PYTHONPATH": str(REPOSITORY)})
+    env = {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(context.layout.scratch)}
+    return Command(argv, f"http://{LOOPBACK}:{context.ports.actors}/readyz", env)
+
+
+def envoy_gateway(context: Context) -> Command:
+    """Envoy Gateway's own controller; the proxies that it asks for are Pods that kwok plays."""
+    health = f"{LOOPBACK}:{context.ports.envoy_gateway}"
+    folder = context.layout.gateway
+    argv = [str(context.binaries["envoy-gateway"]), "server", f"--config-path={folder / 'config.yaml'}"]
+    env = {
+        "KUBECONFIG": str(context.layout.kubeconfig("envoy-gateway")),
+        "ENVOY_GATEWAY_NAMESPACE": GATEWAY_NAMESPACE,
+        "CERTIFICATES_ROOT": str(folder),
+        "HEALTH_ADDRESS": health,
+    }
+    return Command(argv, f"http://{health}/readyz", env)
 
 
 COMMANDS: dict[Component, Callable[[Context], Command]] = {
@@ -242,13 +261,14 @@ COMMANDS: dict[Component, Callable[[Context], Command]] = {
     Component.KUSTOMIZE_CONTROLLER: kustomize_controller,
     Component.GIT_SOURCE: git_source,
     Component.ACTORS: actors,
+    Component.ENVOY_GATEWAY: envoy_gateway,
 }
 
 # What each component needs of the cache.
 NEEDS: dict[Component, tuple[str, ...]] = {
     Component.GIT_SOURCE: ("flux-crds",),
     Component.KUSTOMIZE_CONTROLLER: ("kustomize-controller", "flux-crds"),
-    Component.ACTORS: ("flux-crds", "helm-crds"),
+    Component.ACTORS: ("flux-crds", "helm-crds", "helm"),
 }
 
 

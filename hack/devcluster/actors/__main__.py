@@ -82,6 +82,7 @@ def main() -> None:
         description="Play Flux's helm-controller, what its releases bring, and LiteLLM."
     )
     parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--helm", type=Path, required=True, help="the binary that installs our own charts")
     parser.add_argument("--port", type=int, required=True, help="answer /readyz there, on loopback")
     parser.add_argument("--litellm-port", type=int, required=True, help="play LiteLLM there, on loopback")
     arguments = parser.parse_args()
