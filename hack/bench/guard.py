@@ -19,7 +19,7 @@ from pathlib import Path
 import aiohttp
 
 from hack.bench.guard_neighbours import ACCESS, PEOPLE, furnished, uid
-from hack.bench.process import free_port
+from hack.bench.process import cpu_s, free_port
 from hack.bench.report import Figure
 from hack.bench.scenarios import percentiles
 from hack.devcluster.actors.keycloak import CLIENT, ISSUER, OIDC, REALM
@@ -61,7 +61,10 @@ async def guard(directory: Path) -> list[Figure]:
             path = f"/internal/instance-access/{name}/{uid(name)}/some/page?of=the-application"
             questions = [(path, token) for token in tokens]
             bare = await _load(session, ports["echo"], questions)
-            figures += _figures(name, await _load(session, ports["guard"], questions), bare)
+            used_s = cpu_s(running.pid)
+            took = await _load(session, ports["guard"], questions)
+            used_s = cpu_s(running.pid) - used_s
+            figures += [*_figures(name, took, bare), _processor(name, used_s)]
         figures.append(Figure("guard, resident memory", _resident_mib(running.pid), "MiB", None, limit=128.0))
     return figures
 
@@ -73,6 +76,12 @@ def _figures(name: str, took_ms: list[float], bare_ms: list[float]) -> list[Figu
         Figure(f"guard, {name}, p50", p50, "ms", bare_p50),
         Figure(f"guard, {name}, p99", p99, "ms", bare_p99, limit=5.0),
     ]
+
+
+def _processor(name: str, used_s: float) -> Figure:
+    """What counts where others need the machine as well."""
+    each_us = used_s / (RATE * (WARM_UP_S + SECONDS)) * 1e6
+    return Figure(f"guard, {name}, processor time of a question", each_us, "us", None, limit=400.0)
 
 
 def _environment(directory: Path, ports: Mapping[str, int]) -> dict[str, str]:

@@ -40,8 +40,7 @@ class Operator:
 
     def cpu_s(self) -> float:
         """Processor seconds used so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_s(self.process.pid)
 
     async def ready(self) -> float:
         """Wait until /readyz says yes; the seconds since the start."""
@@ -56,6 +55,12 @@ class Operator:
                             return time.perf_counter() - self.started
                 await asyncio.sleep(0.01)  # polls a foreign process that has no other way to tell
         raise TimeoutError("the operator did not become ready")
+
+
+def cpu_s(pid: int) -> float:
+    """Processor seconds that a process has used so far, in steps of a hundredth."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def free_port() -> int:
