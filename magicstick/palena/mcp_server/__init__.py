@@ -1,0 +1,1 @@
+"""PalenaMCPServer: a web-search MCP server with its sidecars."""

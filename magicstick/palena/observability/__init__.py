@@ -1,0 +1,1 @@
+"""PalenaObservability: Langfuse behind a gateway."""

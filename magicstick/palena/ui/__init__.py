@@ -1,0 +1,1 @@
+"""PalenaUI: LibreChat in front of a gateway."""
