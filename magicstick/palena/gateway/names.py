@@ -1,0 +1,72 @@
+"""What the objects of a gateway are called (spec: palena §4.4, §4.5, §10).
+
+The infix keeps them apart from everything else in the namespace. A gateway's name has at most 30
+characters, so that none of these, and nothing that operators derive from them, becomes too long.
+"""
+
+from typing import Final
+
+POSTGRES_PORT: Final = 5432
+INSTANCE_MANAGER_PORT: Final = 8000
+"""Where CloudNativePG asks each of its Pods how it is."""
+REDIS_PORT: Final = 6379
+LITELLM_PORT: Final = 4000
+
+CNPG_CLUSTER: Final = "cnpg.io/cluster"
+"""On every Pod that CloudNativePG makes for a Cluster."""
+LITELLM_INSTANCE: Final = "litellm.palena.ai/instance"
+"""On every Pod that the LiteLLM operator makes for an instance, migration Jobs included."""
+
+PASSWORD: Final = "password"
+URL: Final = "url"
+HOST: Final = "host"
+PORT: Final = "port"
+MASTER_KEY: Final = "master-key"
+SALT_KEY: Final = "salt-key"
+CONNECTION_URI: Final = "uri"
+"""The key of a Cluster's Secret that LiteLLM reads."""
+
+
+def cluster(gateway: str) -> str:
+    """The CloudNativePG Cluster."""
+    return f"{gateway}-palena-pg"
+
+
+def connection_secret(gateway: str) -> str:
+    """The Secret in which CloudNativePG says how to connect."""
+    return f"{cluster(gateway)}-app"
+
+
+def redis(gateway: str) -> str:
+    """Redis: its StatefulSet, its Service and its Secret."""
+    return f"{gateway}-palena-redis"
+
+
+def redis_headless(gateway: str) -> str:
+    """The Service that gives the StatefulSet's Pod its name."""
+    return f"{redis(gateway)}-headless"
+
+
+def redis_claim(gateway: str) -> str:
+    """The volume that the StatefulSet makes for its one Pod."""
+    return f"data-{redis(gateway)}-0"
+
+
+def redis_host(gateway: str, namespace: str) -> str:
+    """Under which name Redis is reached from everywhere in the cluster."""
+    return f"{redis(gateway)}.{namespace}.svc"
+
+
+def instance(gateway: str) -> str:
+    """The LiteLLMInstance, and therefore LiteLLM's Deployment and Service."""
+    return f"{gateway}-palena-litellm"
+
+
+def keys_secret(gateway: str) -> str:
+    """The Secret of LiteLLM's master key and salt."""
+    return f"{instance(gateway)}-keys"
+
+
+def policy(gateway: str, path: str) -> str:
+    """The NetworkPolicy for one path."""
+    return f"{gateway}-palena-{path}"

@@ -1,0 +1,1 @@
+"""PalenaModel: one LiteLLMModel on each gateway that it names (spec: palena §5)."""
