@@ -12,7 +12,9 @@ from magicstick.api import kinds
 from magicstick.kube.kinds import Kind
 
 CATEGORY: Final = "magicstick"
-"""`kubectl get magicstick` lists the objects of all our kinds."""
+"""`kubectl get magicstick` lists the objects of all kinds of the appliance."""
+PALENA_CATEGORY: Final = "palena"
+"""`kubectl get palena` lists the objects of all kinds of Palena's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Appearance:
     columns: tuple[Column, ...]
     spoken: tuple[str, ...] = ()
     """What people call it: words of our own command line, which no definition has."""
+    category: str = CATEGORY
+    """The word for all kinds that belong together."""
 
     @property
     def singular(self) -> str:
@@ -117,5 +121,86 @@ HOST_OPERATION: Final = Appearance(
     ("operation", "operations"),
 )
 
-APPEARANCES: Final = (APPLIANCE, MODULE_ACTIVATION, APP_INSTANCE, MODEL_ACTIVATION, HOST_OPERATION)
+READY: Final = Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status')
+GATEWAY: Final = Column("Gateway", "string", ".spec.gatewayRef.name")
+WHY_NOT: Final = READINESS[1:]
+
+PALENA_GATEWAY: Final = Appearance(
+    kinds.PALENA_GATEWAY,
+    ("pgw",),
+    (
+        PHASE,
+        READY,
+        Column("Endpoint", "string", ".status.endpoint"),
+        Column("Database", "string", ".status.database.mode"),
+        Column("Models", "integer", ".status.modelCount"),
+        AGE,
+        *WHY_NOT,
+    ),
+    ("gateway", "gateways"),
+    PALENA_CATEGORY,
+)
+PALENA_MODEL: Final = Appearance(
+    kinds.PALENA_MODEL,
+    ("pmod",),
+    (
+        Column("Model", "string", ".spec.modelName"),
+        Column("Synced", "string", '.status.conditions[?(@.type=="Synced")].status'),
+        READY,
+        Column("Gateways", "string", ".status.gatewaysSummary"),
+        AGE,
+        Column("Phase", "string", ".status.phase", priority=1),
+        *WHY_NOT,
+    ),
+    (),
+    PALENA_CATEGORY,
+)
+PALENA_UI: Final = Appearance(
+    kinds.PALENA_UI,
+    ("pui",),
+    (PHASE, READY, Column("URL", "string", ".status.url"), GATEWAY, AGE, *WHY_NOT),
+    ("ui", "uis", "chat"),
+    PALENA_CATEGORY,
+)
+PALENA_OBSERVABILITY: Final = Appearance(
+    kinds.PALENA_OBSERVABILITY,
+    ("pobs",),
+    (
+        PHASE,
+        READY,
+        Column("URL", "string", ".status.url"),
+        GATEWAY,
+        Column("Callback", "boolean", ".status.callback.configured"),
+        AGE,
+        *WHY_NOT,
+    ),
+    ("observability",),
+    PALENA_CATEGORY,
+)
+PALENA_MCP_SERVER: Final = Appearance(
+    kinds.PALENA_MCP_SERVER,
+    ("pmcp",),
+    (
+        PHASE,
+        READY,
+        Column("Endpoint", "string", ".status.endpoint"),
+        Column("Sidecars", "string", ".status.sidecarsSummary"),
+        AGE,
+        *WHY_NOT,
+    ),
+    ("mcpserver", "mcpservers", "mcp"),
+    PALENA_CATEGORY,
+)
+
+APPLIANCE_APPEARANCES: Final = (APPLIANCE, MODULE_ACTIVATION, APP_INSTANCE, MODEL_ACTIVATION, HOST_OPERATION)
+"""The appliance's kinds, in the order in which they are listed."""
+PALENA_APPEARANCES: Final = (
+    PALENA_GATEWAY,
+    PALENA_MODEL,
+    PALENA_UI,
+    PALENA_OBSERVABILITY,
+    PALENA_MCP_SERVER,
+)
+"""Palena's kinds, in the order in which they are listed."""
+APPEARANCES: Final = (*APPLIANCE_APPEARANCES, *PALENA_APPEARANCES)
 """Every kind of ours, in the order in which it is listed. A later kind is one more entry."""

@@ -9,13 +9,15 @@ from pydantic.config import JsonDict
 
 from magicstick.api import appearances, labels
 from magicstick.api.app_instance import AppInstanceSpec, AppInstanceStatus
-from magicstick.api.appearances import CATEGORY, Appearance, Column
+from magicstick.api.appearances import Appearance, Column
 from magicstick.api.appliance import ApplianceSpec, ApplianceStatus
 from magicstick.api.base import Model
 from magicstick.api.host_operation import HostOperationSpec, HostOperationStatus
 from magicstick.api.model_activation import ModelActivationSpec
 from magicstick.api.model_activation_status import ModelActivationStatus
 from magicstick.api.module_activation import ModuleActivationSpec, ModuleActivationStatus
+from magicstick.api.palena import gateway, mcp_server, model, observability, ui
+from magicstick.api.schema import Rule, rules
 from magicstick.api.structural import structural
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 
@@ -30,6 +32,8 @@ class Definition:
     description: str
     spec: type[Model]
     status: type[Model]
+    name_rules: tuple[Rule, ...] = ()
+    """Rules on `metadata.name`, the one part of the metadata that a rule reaches."""
 
     @property
     def kind(self) -> Kind:
@@ -65,7 +69,7 @@ class Definition:
             "plural": self.kind.plural,
             "singular": self.appearance.singular,
             "shortNames": [*self.appearance.short_names],
-            "categories": [CATEGORY],
+            "categories": [self.appearance.category],
         }
 
     def _version(self) -> JsonDict:
@@ -91,6 +95,7 @@ class Definition:
                 "spec": structural(self.spec, defaults=True),
                 "status": structural(self.status, defaults=False),
             },
+            **(rules(*self.name_rules) if self.name_rules else {}),
         }
 
 
@@ -125,6 +130,41 @@ DEFINITIONS: Final = (
         "One request to a host, carried out by the host's own worker.",
         HostOperationSpec,
         HostOperationStatus,
+    ),
+    Definition(
+        appearances.PALENA_GATEWAY,
+        "An AI gateway: LiteLLM with its database and its cache.",
+        gateway.PalenaGatewaySpec,
+        gateway.PalenaGatewayStatus,
+        gateway.NAME_RULES,
+    ),
+    Definition(
+        appearances.PALENA_MODEL,
+        "One model on one or several gateways.",
+        model.PalenaModelSpec,
+        model.PalenaModelStatus,
+        model.NAME_RULES,
+    ),
+    Definition(
+        appearances.PALENA_UI,
+        "A chat on a gateway: LibreChat with its database and its search.",
+        ui.PalenaUISpec,
+        ui.PalenaUIStatus,
+        ui.NAME_RULES,
+    ),
+    Definition(
+        appearances.PALENA_OBSERVABILITY,
+        "Traces of a gateway's requests: Langfuse, and the gateway's callback to it.",
+        observability.PalenaObservabilitySpec,
+        observability.PalenaObservabilityStatus,
+        observability.NAME_RULES,
+    ),
+    Definition(
+        appearances.PALENA_MCP_SERVER,
+        "Web search as tools: an MCP server with a search engine, a browser and filters.",
+        mcp_server.PalenaMCPServerSpec,
+        mcp_server.PalenaMCPServerStatus,
+        mcp_server.NAME_RULES,
     ),
 )
 """Our kinds, in the order in which they are installed."""

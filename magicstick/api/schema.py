@@ -22,9 +22,12 @@ REQUIRED_KEYWORD: Final = "required-by-schema"
 Reason = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Keywords:
-    """Annotates a type with JSON-schema keywords that the API server enforces, and pydantic does not."""
+    """Annotates a type with JSON-schema keywords that the API server enforces, and pydantic does not.
+
+    Equal only to itself, so that an annotated type may be part of a union.
+    """
 
     keywords: JsonDict
 
