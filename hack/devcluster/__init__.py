@@ -12,7 +12,14 @@ operator, so that it can never share one of its faults.
 
 from hack.devcluster.audit import AuditMark, AuditRecord
 from hack.devcluster.cluster import DevCluster
-from hack.devcluster.components import CONTROL_PLANE, FULL, WITH_ACTORS, WITH_CONTROLLERS, Component
+from hack.devcluster.components import (
+    CONTROL_PLANE,
+    FULL,
+    WITH_ACTORS,
+    WITH_CONTROLLERS,
+    WITH_GATEWAY,
+    Component,
+)
 from hack.devcluster.errors import AuditUnavailableError, BuildError, DevClusterError
 
 __all__ = [
@@ -20,6 +27,7 @@ __all__ = [
     "FULL",
     "WITH_ACTORS",
     "WITH_CONTROLLERS",
+    "WITH_GATEWAY",
     "AuditMark",
     "AuditRecord",
     "AuditUnavailableError",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from hack.devcluster.adapted import lay_out
 from hack.devcluster.errors import BuildError
 from hack.devcluster.programs import BY_NAME, PROGRAMS, Program
 from hack.devcluster.progress import Progress, Task
@@ -111,9 +112,10 @@ class Builder:
         partial.mkdir(parents=True)
         try:
             if program.package:
-                go.build(program, partial / program.name, self._log(program), task.packages)
+                with _workplace(program, go, partial) as folder:
+                    go.build(program, folder, partial / program.name, self._log(program), task.packages)
             for files in program.files:
-                _copy(go.module_folder(program, files), files.patterns, partial / files.target)
+                _copy(go.module_folder(program, files.module), files.patterns, partial / files.target)
             if program.definitions is not None:
                 go.define(program, program.definitions, partial, self._log(program))
             partial.rename(final)
@@ -150,6 +152,20 @@ class Builder:
                     f"but {place} has {free / 1024:.1f} GiB free. "
                     "Make room, or choose another place with MAGICSTICK_CACHE, GOCACHE or GOMODCACHE"
                 )
+
+
+@contextmanager
+def _workplace(program: Program, go: Go, partial: Path) -> Iterator[Path]:
+    """The folder that a program is built in: its own, or one beside an adapted copy of its source."""
+    if not program.adaptations:
+        yield program.source
+        return
+    folder = partial / "adapted"
+    try:
+        lay_out(program, go.module_folder(program, program.module), folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _copy(root: Path, patterns: tuple[str, ...], target: Path) -> None:

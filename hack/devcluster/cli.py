@@ -24,6 +24,7 @@ from hack.devcluster.components import (
     REPOSITORY,
     WITH_ACTORS,
     WITH_CONTROLLERS,
+    WITH_GATEWAY,
     Component,
     programs_of,
 )
@@ -58,6 +59,7 @@ class Selection(StrEnum):
     WITH_CONTROLLERS = "with-controllers"
     FULL = "full"
     WITH_ACTORS = "with-actors"
+    WITH_GATEWAY = "with-gateway"
 
 
 class Output(StrEnum):
@@ -72,6 +74,7 @@ SELECTIONS = {
     Selection.WITH_CONTROLLERS: WITH_CONTROLLERS,
     Selection.FULL: FULL,
     Selection.WITH_ACTORS: WITH_ACTORS,
+    Selection.WITH_GATEWAY: WITH_GATEWAY,
 }
 DirectoryOption = Annotated[
     Path, typer.Option(help="Where the cluster keeps its data.", show_default=".dev/cluster")

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hack.devcluster import audit
+from hack.devcluster import audit, envoy
 from hack.devcluster.access import ClusterAccess, exists
 from hack.devcluster.audit import AuditMark, AuditRecord
 from hack.devcluster.build import Builder
@@ -269,6 +269,9 @@ class DevCluster(ClusterAccess):
             self.apply([*self.crd_files("flux"), FLUX_NAMESPACE_OBJECT])
         if component is Component.ACTORS:
             self.apply(self.crd_files("helm"))
+        if component is Component.ENVOY_GATEWAY:
+            self.apply([*self.crd_files("gateway"), *self.crd_files("envoy"), *envoy.OBJECTS])
+            envoy.prepare(self._context, self.rest)
         if component in NEEDS_SOURCES and Component.GIT_SOURCE not in self.components:
             self._prepare(Component.GIT_SOURCE)
 

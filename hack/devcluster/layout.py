@@ -20,6 +20,7 @@ USERS: dict[str, tuple[str, ...]] = {
     "kustomize-controller": ("system:masters",),
     "git-source": ("system:masters",),
     "actors": ("system:masters",),
+    "envoy-gateway": ("system:masters",),
 }
 
 
@@ -52,6 +53,8 @@ class Ports:
     git_source: int
     actors: int
     litellm: int
+    envoy_gateway: int
+    envoy_gateway_admin: int
 
     @classmethod
     def choose(cls) -> "Ports":
@@ -104,6 +107,11 @@ class Layout:
     def scratch(self) -> Path:
         """TMPDIR of the components."""
         return self.directory / "tmp"
+
+    @property
+    def gateway(self) -> Path:
+        """What Envoy Gateway reads: its configuration, and its certificates in `certs`."""
+        return self.directory / "envoy-gateway"
 
     def log(self, name: str) -> Path:
         """The log of one component."""

@@ -46,6 +46,23 @@ class GeneratedDefinitions:
 
 
 @dataclass(frozen=True, slots=True)
+class Adaptation:
+    """A change of a program's source before it is compiled, for what none of its options reaches.
+
+    Attributes:
+        file: below the root of the program's module.
+        before: what stands there, `times` times; anything else ends the build.
+        after: what stands there instead.
+        times: how often.
+    """
+
+    file: str
+    before: str
+    after: str
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """One thing to have in the cache: a binary, files that belong to it, or both.
 
@@ -58,6 +75,7 @@ class Program:
         disk_mib: what a first build needs, cache, modules and build cache together.
         files: see ForeignFiles.
         definitions: see GeneratedDefinitions; None for most.
+        adaptations: of a copy of the module's source; see Adaptation.
     """
 
     name: str
@@ -68,6 +86,7 @@ class Program:
     disk_mib: int
     files: tuple[ForeignFiles, ...] = ()
     definitions: GeneratedDefinitions | None = None
+    adaptations: tuple[Adaptation, ...] = ()
 
     @property
     def has_files(self) -> bool:
@@ -102,6 +121,8 @@ class Program:
         parts: tuple[object, ...] = (BUILD_FLAGS, self.ldflags, self.package, self.files)
         if self.definitions is not None:
             parts = (*parts, self.definitions)
+        if self.adaptations:
+            parts = (*parts, self.adaptations)
         digest.update(repr(parts).encode())
         return f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
 
@@ -121,6 +142,30 @@ def module_version(go_mod: Path, module: str) -> str:
 def _kubernetes(name: str, cold_build_s: int, disk_mib: int) -> Program:
     return Program(name, "kubernetes", KUBERNETES, f"{KUBERNETES}/cmd/{name}", cold_build_s, disk_mib)
 
+
+ENVOY_GATEWAY = "github.com/envoyproxy/gateway"
+# It is made to run in a container of its own: each listener has a fixed port on every interface, and the
+# certificates a fixed place. Here several run side by side, on loopback. What it decides stays as it is.
+ON_LOOPBACK = (
+    Adaptation("internal/xds/runner/runner.go", '"0.0.0.0"', '"127.0.0.1"'),
+    Adaptation(
+        "internal/xds/bootstrap/bootstrap.go", "DefaultXdsServerPort = 18000", "DefaultXdsServerPort = 0"
+    ),
+    Adaptation("internal/xds/runner/runner.go", '\t"net"\n', '\t"net"\n\t"os"\n'),
+    Adaptation(
+        "internal/xds/runner/runner.go",
+        "Path = xdsTLS",
+        'Path = os.Getenv("CERTIFICATES_ROOT") + xdsTLS',
+        times=3,
+    ),
+    Adaptation("internal/provider/kubernetes/kubernetes.go", '\t"net/http"\n', '\t"net/http"\n\t"os"\n'),
+    Adaptation("internal/provider/kubernetes/kubernetes.go", '= ":8081"', '= os.Getenv("HEALTH_ADDRESS")'),
+    Adaptation(
+        "internal/provider/kubernetes/kubernetes.go",
+        "mgrOpts := manager.Options{",
+        'mgrOpts := manager.Options{\n\t\tMetrics: metricsserver.Options{BindAddress: "0"},',
+    ),
+)
 
 # In the order of need: what a test of the control plane waits for comes first.
 PROGRAMS: tuple[Program, ...] = (
@@ -159,6 +204,15 @@ PROGRAMS: tuple[Program, ...] = (
         "github.com/fluxcd/kustomize-controller",
         145,
         1700,
+    ),
+    Program(
+        "envoy-gateway",
+        "envoy-gateway",
+        ENVOY_GATEWAY,
+        f"{ENVOY_GATEWAY}/cmd/envoy-gateway",
+        330,
+        1700,
+        adaptations=ON_LOOPBACK,
     ),
     # Renders the instance charts of a test; no cluster needs it.
     Program("helm", "helm", "helm.sh/helm/v4", "helm.sh/helm/v4/cmd/helm", 50, 900),
@@ -207,13 +261,13 @@ PROGRAMS: tuple[Program, ...] = (
     Program(
         "envoy-crds",
         "envoy-crds",
-        "github.com/envoyproxy/gateway",
+        ENVOY_GATEWAY,
         "",
         10,
         60,
         files=(
             ForeignFiles(
-                "github.com/envoyproxy/gateway",
+                ENVOY_GATEWAY,
                 ("charts/gateway-helm/charts/crds/crds/generated/*.yaml",),
                 "crds",
             ),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hack.devcluster.errors import BuildError
 from hack.devcluster.process import guarded
-from hack.devcluster.programs import BUILD_FLAGS, ForeignFiles, GeneratedDefinitions, Program, module_version
+from hack.devcluster.programs import BUILD_FLAGS, GeneratedDefinitions, Program, module_version
 
 MINIMUM = (1, 26)
 LAST_LINES = 20
@@ -65,11 +65,14 @@ class Go:
         _check_version(binary, version)
         return cls(binary, version, Path(values["GOCACHE"]), Path(values["GOMODCACHE"]))
 
-    def build(self, program: Program, output: Path, log: Path, on_package: Callable[[int], None]) -> None:
+    def build(
+        self, program: Program, folder: Path, output: Path, log: Path, on_package: Callable[[int], None]
+    ) -> None:
         """Compiles a program.
 
         Args:
             program: what to build.
+            folder: holds the go.mod and go.sum that it is built with.
             output: where the binary goes.
             log: gets what Go says; kept for the error message.
             on_package: called with the number of packages compiled so far.
@@ -79,7 +82,7 @@ class Go:
         """
         flags = [*BUILD_FLAGS, "-v", f"-ldflags={program.ldflags}", f"-o={output}"]
         command = [str(self.binary), "build", *flags, program.package]
-        if _follow(command, program.source, _environment(), log, on_package):
+        if _follow(command, folder, _environment(), log, on_package):
             raise BuildError(explain(program, log.read_text(), log))
 
     def define(self, program: Program, definitions: GeneratedDefinitions, folder: Path, log: Path) -> None:
@@ -99,15 +102,15 @@ class Go:
         if not list(target.glob("*.yaml")):
             raise BuildError(f"{program.name} {program.version}: controller-gen made no definition")
 
-    def module_folder(self, program: Program, files: ForeignFiles) -> Path:
-        """The source of a module, downloaded when need be and checked against go.sum.
+    def module_folder(self, program: Program, module: str) -> Path:
+        """The source of a module that the program requires, downloaded if need be, and checked by go.sum.
 
         Raises:
             BuildError: no network, or the checksum is another one.
         """
-        version = module_version(program.source / "go.mod", files.module)
+        version = module_version(program.source / "go.mod", module)
         result = subprocess.run(
-            [self.binary, "mod", "download", "-json", f"{files.module}@{version}"],
+            [self.binary, "mod", "download", "-json", f"{module}@{version}"],
             cwd=program.source,
             env=_environment(),
             capture_output=True,
@@ -117,11 +120,9 @@ class Go:
         answer = json.loads(result.stdout or "{}")
         if result.returncode or "Dir" not in answer:
             raise BuildError(explain(program, str(answer.get("Error", result.stderr)), None))
-        pinned = f"{files.module} {version} {answer['Sum']}"
+        pinned = f"{module} {version} {answer['Sum']}"
         if pinned not in (program.source / "go.sum").read_text().splitlines():
-            raise BuildError(
-                f"{files.module}@{version} has a checksum that is not in {program.source}/go.sum"
-            )
+            raise BuildError(f"{module}@{version} has a checksum that is not in {program.source}/go.sum")
         return Path(answer["Dir"])
 
 

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
+from hack import yamls
+from hack.devcluster import envoy
 from hack.devcluster.access import load
 from hack.devcluster.components import (
     COMMANDS,
@@ -14,6 +15,7 @@ from hack.devcluster.components import (
     HERE,
     WITH_ACTORS,
     WITH_CONTROLLERS,
+    WITH_GATEWAY,
     Component,
     Context,
     programs_of,
@@ -27,15 +29,15 @@ def context(tmp_path: Path) -> Context:
     stages.mkdir(parents=True)
     for name in ("pod-ready", "node-initialize"):
         (stages / f"{name}.yaml").write_text("")
-    binaries = {name: tmp_path / "cache" / name / name for name in programs_of(WITH_ACTORS)}
-    return Context(Layout(tmp_path / "cluster"), Ports.choose(), WITH_ACTORS, binaries, tmp_path / "source")
+    binaries = {name: tmp_path / "cache" / name / name for name in programs_of(WITH_GATEWAY)}
+    return Context(Layout(tmp_path / "cluster"), Ports.choose(), WITH_GATEWAY, binaries, tmp_path / "source")
 
 
 def with_components(context: Context, components: tuple[Component, ...]) -> Context:
     return Context(context.layout, context.ports, components, context.binaries, context.source)
 
 
-@pytest.mark.parametrize("component", WITH_ACTORS)
+@pytest.mark.parametrize("component", WITH_GATEWAY)
 def test_every_listener_is_on_loopback(context: Context, component: Component) -> None:
     command = COMMANDS[component](context)
     addresses = re.findall(r"\d+\.\d+\.\d+\.\d+(?=:\d)", " ".join([*command.argv, command.health]))
@@ -44,7 +46,7 @@ def test_every_listener_is_on_loopback(context: Context, component: Component) -
     assert all("127.0.0.1" in argument or argument.endswith("=") for argument in bound)
 
 
-@pytest.mark.parametrize("component", WITH_ACTORS)
+@pytest.mark.parametrize("component", WITH_GATEWAY)
 def test_every_component_that_talks_has_credentials_of_its_own(
     context: Context, component: Component
 ) -> None:
@@ -58,7 +60,7 @@ def test_every_component_that_talks_has_credentials_of_its_own(
 
 
 def test_selections_grow() -> None:
-    assert set(CONTROL_PLANE) < set(WITH_CONTROLLERS) < set(FULL) < set(WITH_ACTORS)
+    assert set(CONTROL_PLANE) < set(WITH_CONTROLLERS) < set(FULL) < set(WITH_ACTORS) < set(WITH_GATEWAY)
 
 
 def test_service_accounts_are_asked_for_only_where_somebody_makes_them(context: Context) -> None:
@@ -79,8 +81,21 @@ def test_a_component_needs_its_program(context: Context) -> None:
     assert programs_of((Component.GIT_SOURCE,)) == ["flux-crds"]
 
 
+def test_only_a_cluster_with_a_gateway_builds_it() -> None:
+    assert "envoy-gateway" in programs_of(WITH_GATEWAY)
+    assert "envoy-gateway" not in programs_of(WITH_ACTORS)
+
+
+def test_the_gateway_listens_on_loopback_alone(context: Context) -> None:
+    command = COMMANDS[Component.ENVOY_GATEWAY](context)
+    assert command.env["HEALTH_ADDRESS"].startswith("127.0.0.1:")
+    said = envoy.configuration(context)
+    assert said["admin"]["address"]["host"] == "127.0.0.1"
+    assert said["telemetry"]["metrics"]["prometheus"]["disable"]
+
+
 def test_the_audit_policy_never_logs_the_body_of_a_secret() -> None:
-    rules = yaml.safe_load((HERE / "audit-policy.yaml").read_text())["rules"]
+    rules = yamls.load((HERE / "audit-policy.yaml").read_text())["rules"]
     for rule in rules:
         resources = [name for group in rule.get("resources", []) for name in group.get("resources", [])]
         if "secrets" in resources:
