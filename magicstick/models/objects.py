@@ -31,13 +31,12 @@ def serves(resource: Resource, name: str) -> bool:
     return labelled and metadata.annotations.get(labels.FULL_NAME, name) == name
 
 
-def own_labels(model: ResolvedLocal, engine: str) -> dict[str, str]:
+def own_labels(model: ResolvedLocal) -> dict[str, str]:
     """The labels by which all that serves the model is found again."""
     return {
         labels.MANAGED_BY: labels.OPERATOR,
         labels.MODEL: activation_label(model.name),
         labels.COMPUTE_TARGET: model.target.name,
-        labels.ENGINE: engine.lower(),
     }
 
 
@@ -50,7 +49,7 @@ def kubeai_model(model: ResolvedKubeAi, profile: str) -> Object:
     metadata: Object = {
         "name": model.name,
         "namespace": model.namespace,
-        "labels": own_labels(model, model.engine),
+        "labels": {**own_labels(model), labels.ENGINE: model.engine.lower()},
     }
     if model.annotations:
         metadata["annotations"] = dict(model.annotations)

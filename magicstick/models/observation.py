@@ -53,6 +53,15 @@ class Sharing:
     message: str = ""
     refused: str = ""
     """Why this model holds no slot; "" while it does. Never set because of a read that failed."""
+    node: str = ""
+    """The node whose GPU is shared; "" where the part that shares GPUs has named none."""
+    node_uid: str = ""
+    slots: int = 0
+    """Models that the shared GPU takes at a time."""
+    claim: str = ""
+    """The ResourceClaim of the shared GPU, where it is shared by one."""
+    device: str = ""
+    """The shared GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +157,11 @@ class ModelObservation:
         return bool(self.activation.spec.get("type", "local") == "local")
 
     @property
+    def realtime(self) -> bool:
+        """Whether the realtime runtime is asked for: the key alone decides (spec: realtime §2)."""
+        return self.local and asks_for_realtime(self.activation)
+
+    @property
     def namespace(self) -> str:
         """Where the model is served, as far as it is known."""
         return namespace_of(self.activation, self.spec)
@@ -156,6 +170,12 @@ class ModelObservation:
     def model(self) -> Resource | None:
         """The KubeAI Model of ours that serves the activation at the place where it should."""
         return self.occupant if self.occupant is not None and serves(self.occupant, self.name) else None
+
+
+def asks_for_realtime(activation: Resource) -> bool:
+    """Whether a local model has the key `realtime`, whatever its value is."""
+    local = activation.spec.get("local")
+    return isinstance(local, Mapping) and "realtime" in local
 
 
 def namespace_of(activation: Resource, spec: ModelActivationSpec | InvalidSpec) -> str:

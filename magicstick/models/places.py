@@ -4,21 +4,38 @@ from typing import Final
 
 from magicstick.api.kinds import KUBEAI_MODEL
 from magicstick.api.names import suffixed
-from magicstick.kube.kinds import Kind, ObjectKey
+from magicstick.kube.kinds import CONFIG_MAP, Kind, ObjectKey
 from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.observation import Runtime
-from magicstick.models.resolved import Refusal, Resolved, ResolvedFreeToken, ResolvedKubeAi
+from magicstick.models.resolved import (
+    Refusal,
+    Resolved,
+    ResolvedFreeToken,
+    ResolvedKubeAi,
+    ResolvedRealtime,
+)
 
-_SUFFIX: Final = "freetoken"
+_FREETOKEN: Final = "freetoken"
+_REALTIME: Final = "realtime"
 
 
 def freetoken_name(name: str) -> str:
-    """Name of the Deployment and the Service that serve an activation with FreeToken.
+    """Name of the Deployment and the Service that serve an activation with FreeToken."""
+    return _direct_name(name, _FREETOKEN)
 
-    A name that is no DNS label, or that no server would take for a Service since it begins with a digit,
-    is replaced by one that is, with a hash of the whole, so that distinct activations stay distinct.
+
+def realtime_name(name: str) -> str:
+    """Name of the ConfigMap, the Service and the Deployment of a realtime model."""
+    return _direct_name(name, _REALTIME)
+
+
+def _direct_name(name: str, suffix: str) -> str:
+    """A name that every server takes for a Service.
+
+    A name that is no DNS label, or that no server would take since it begins with a digit, is replaced by
+    one that is, with a hash of the whole, so that distinct activations stay distinct.
     """
-    return suffixed(name if name[:1].isalpha() else f"m.{name}", _SUFFIX)
+    return suffixed(name if name[:1].isalpha() else f"m.{name}", suffix)
 
 
 def belongs(runtime: Runtime, resolved: Resolved | Refusal | None) -> bool:
@@ -33,5 +50,8 @@ def _places(resolved: Resolved | Refusal | None) -> frozenset[tuple[Kind, Object
         case ResolvedFreeToken(name=name, namespace=namespace):
             key = ObjectKey(namespace, freetoken_name(name))
             return frozenset({(DEPLOYMENT, key), (SERVICE, key)})
+        case ResolvedRealtime(name=name, namespace=namespace):
+            key = ObjectKey(namespace, realtime_name(name))
+            return frozenset({(DEPLOYMENT, key), (SERVICE, key), (CONFIG_MAP, key)})
         case _:
             return frozenset()

@@ -23,12 +23,19 @@ Profile = Mapping[str, object]
 AllocationMode = Literal["unknown", "firmware-reserved", "shared-gtt"]
 """Where the memory of an integrated GPU comes from."""
 
+Accelerator = Literal["cuda", "rocm", "xpu", "cpu"]
+"""What a realtime runtime computes with."""
+
+HoldMode = Literal["cpu", "exclusive", "time-slicing", "dra-shared"]
+"""How a realtime runtime holds its devices: not at all, alone, or one slot of a shared one."""
+
 
 class Backend(StrEnum):
     """What serves a model; the beginning of `status.modelRef` (spec: models §1)."""
 
     KUBEAI = "kubeai"
     FREETOKEN = "freetoken"
+    REALTIME = "vllm-omni"
     EXTERNAL = "litellm"
 
 
@@ -178,7 +185,59 @@ class ResolvedFreeToken(ResolvedLocal):
     backend: ClassVar[Backend] = Backend.FREETOKEN
 
 
-Resolved = ResolvedExternal | ResolvedKubeAi | ResolvedFreeToken
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """How a node's devices are held by one realtime runtime (spec: realtime §4)."""
+
+    mode: HoldMode
+    resource: str | None = None
+    """The extended resource: its taint is tolerated, and it is requested unless a claim is. None on CPU."""
+    slots: int = 0
+    """What can be given out at all; 0 while no device is there."""
+    most: int = 1
+    """Devices that one runtime can have."""
+    claim: str = ""
+    """The ResourceClaim of a shared device."""
+    device: str = ""
+    """That device, as the status names it."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether others may compute on the same device."""
+        return self.mode in ("time-slicing", "dra-shared")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedRealtime(ResolvedLocal):
+    """A local model that vLLM-Omni serves directly (spec: realtime)."""
+
+    profile: str
+    """Key of the catalog's profile."""
+    accelerator: Accelerator
+    context_window: int
+    max_num_seqs: int
+    image: str
+    pinned: bool
+    """Whether the image is the catalog's, whose source was reviewed; a user's own is taken as it is."""
+    node: str
+    node_uid: str
+    hold: Hold
+    missing: str = ""
+    """Why no device can be given out now, as a sentence; "" when one can, or none is needed."""
+    gpu_count: int
+    gpu_memory_fraction: float
+    thinker_offload_gib: int
+    """Part of the Thinker's weights that is kept in host memory."""
+    deploy_config: str
+    """Name of the runtime's own configuration that the stages are based on."""
+    source_revision: str
+    restart_nonce: str = ""
+    unified_memory: UnifiedMemory | None = None
+    engine: ClassVar[Literal["VLLM"]] = "VLLM"
+    backend: ClassVar[Backend] = Backend.REALTIME
+
+
+Resolved = ResolvedExternal | ResolvedKubeAi | ResolvedFreeToken | ResolvedRealtime
 
 
 @dataclass(frozen=True, slots=True)

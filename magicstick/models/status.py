@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from magicstick.models.resolved import Reason, Resolved, ResolvedExternal, ResolvedFreeToken, ResolvedKubeAi
+from magicstick.models.resolved import (
+    Hold,
+    Reason,
+    Resolved,
+    ResolvedExternal,
+    ResolvedFreeToken,
+    ResolvedKubeAi,
+    ResolvedRealtime,
+    UnifiedMemory,
+)
 from magicstick.runtime.conditions import Condition, State, condition, cut, summarise
 
 Status = dict[str, Any]
@@ -93,6 +102,15 @@ class ModelReason(StrEnum):
     FREETOKEN_HEALTH_FAILED = "FreeTokenHealthFailed"
     WAITING_FOR_FREETOKEN_POD = "WaitingForFreeTokenPod"
     WAITING_FOR_FREETOKEN_HEALTH = "WaitingForFreeTokenHealth"
+    WAITING_FOR_REALTIME_POD = "WaitingForRealtimePod"
+    WAITING_FOR_REALTIME_HEALTH = "WaitingForRealtimeHealth"
+    REALTIME_READY = "RealtimeRuntimeReady"
+    REALTIME_POD_FAILED = "RealtimePodFailed"
+    REALTIME_DEPLOYMENT_FAILED = "RealtimeDeploymentFailed"
+    REALTIME_PERMISSION_DENIED = "RealtimePermissionDenied"
+    REALTIME_API_REJECTED = "RealtimeApiRejected"
+    REALTIME_API_UNAVAILABLE = "RealtimeApiUnavailable"
+    """A request that the runtime needs got no answer; it is made again."""
     PERMISSION_DENIED = "RuntimePermissionDenied"
     API_REJECTED = "RuntimeApiRejected"
     API_UNAVAILABLE = "RuntimeApiUnavailable"
@@ -110,6 +128,8 @@ STALLED: Final = frozenset(
         ModelReason.POD_RECOVERY_EXHAUSTED,
         ModelReason.PERMISSION_DENIED,
         ModelReason.API_REJECTED,
+        ModelReason.REALTIME_PERMISSION_DENIED,
+        ModelReason.REALTIME_API_REJECTED,
     }
 )
 """Reasons that only a person can end: the condition Stalled is there meanwhile."""
@@ -269,15 +289,19 @@ def _resolved(report: Report) -> Status:
             "limitMillicores": model.cpu.limit_millicores,
         },
     }
-    return fields | (_of_freetoken(model) if isinstance(model, ResolvedFreeToken) else _of_kubeai(model))
+    match model:
+        case ResolvedFreeToken():
+            return fields | _of_freetoken(model)
+        case ResolvedRealtime():
+            return fields | _of_realtime(model)
+        case ResolvedKubeAi():
+            return fields | {"cpuOffloading": model.cpu_offloading is True} | _unified(model.unified_memory)
 
 
-def _of_kubeai(model: ResolvedKubeAi) -> Status:
-    shared = model.unified_memory
-    fields: Status = {"cpuOffloading": model.cpu_offloading is True}
+def _unified(shared: UnifiedMemory | None) -> Status:
     if shared is None:
-        return fields
-    return fields | {
+        return {}
+    return {
         "memoryArchitecture": "unified",
         "sharedPoolId": shared.pool_id,
         "gpuAllocationMode": shared.mode,
@@ -294,3 +318,22 @@ def _of_freetoken(model: ResolvedFreeToken) -> Status:
             "vramMiPerDevice": model.vram_per_gpu_mi,
         }
     }
+
+
+def _of_realtime(model: ResolvedRealtime) -> Status:
+    told = {"resolvedResourceProfile": model.profile, **_unified(model.unified_memory)}
+    if model.hold.mode == "cpu":
+        return told
+    held = {"mode": model.hold.mode, "node": model.node, "memoryIsolation": False}
+    return {**told, "gpuSharing": {**held, **_held(model.hold, model.gpu_count)}}
+
+
+def _held(hold: Hold, gpu_count: int) -> Status:
+    """What of a device the runtime has: a slot, a share by its claim, or all of it."""
+    match hold.mode:
+        case "time-slicing":
+            return {"slotCount": 1}
+        case "dra-shared":
+            return {"claimName": hold.claim, "device": hold.device}
+        case _:
+            return {"wholeGpuCount": gpu_count}

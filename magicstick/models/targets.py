@@ -52,14 +52,7 @@ def find_place(catalog: ComputeTargetCatalog, local: LocalModel, hardware: Hardw
         RefusedError: the catalog has no such target, or not with this engine, or no profile for it.
     """
     name = local.compute_target
-    definition = catalog.targets.get(name)
-    if definition is None:
-        problem = catalog.invalid.get(f"targets.{name}")
-        if problem:
-            refuse(_FIELD, f"has an invalid entry in the compute-target catalog ({problem})")
-        offered = ", ".join(catalog.targets)
-        known = f"one of {offered}, as the catalog has them" if offered else "in the catalog, which has none"
-        refuse(_FIELD, f"must be {known}")
+    definition = find_target(catalog, name)
     if local.engine not in definition.engines:
         offered = ", ".join(definition.engines)
         refuse(
@@ -73,6 +66,23 @@ def find_place(catalog: ComputeTargetCatalog, local: LocalModel, hardware: Hardw
     counted = [each for each in hardware.nodes if each.ready] if name == NVIDIA else nodes
     resource, allocatable = _published(definition.resource_names, counted)
     return Place(definition, profile, nodes, resource, allocatable)
+
+
+def find_target(catalog: ComputeTargetCatalog, name: str) -> ComputeTarget:
+    """The catalog's entry of a compute target.
+
+    Raises:
+        RefusedError: it has none, or one that is wrong.
+    """
+    definition = catalog.targets.get(name)
+    if definition is not None:
+        return definition
+    problem = catalog.invalid.get(f"targets.{name}")
+    if problem:
+        refuse(_FIELD, f"has an invalid entry in the compute-target catalog ({problem})")
+    offered = ", ".join(catalog.targets)
+    known = f"one of {offered}, as the catalog has them" if offered else "in the catalog, which has none"
+    refuse(_FIELD, f"must be {known}")
 
 
 def amount(quantities: Mapping[str, str], name: str) -> int:

@@ -1,0 +1,1 @@
+"""Models that vLLM-Omni serves: speech in and out, without KubeAI (spec: realtime)."""
