@@ -5,8 +5,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from hack import yamls
 from hack.dev.view import Picture, Row, of_activation, of_hardware, of_model, of_static, phase_of
 from hack.devcluster import DevCluster
 from hack.devcluster.access import load
@@ -43,7 +42,7 @@ def install(cluster: DevCluster, say: Callable[[str], None], source: Path = ROOT
     cluster.apply(missing_definitions(cluster))
     cluster.apply(namespace(FLUX_NAMESPACE))
     rendered = cluster.kubectl("kustomize", str(source / "manifests"))
-    objects = [obj for obj in yaml.safe_load_all(rendered) if obj]
+    objects = [obj for obj in yamls.load_all(rendered) if obj]
     cluster.apply([obj for obj in objects if obj["kind"] != "Deployment"])
     say("handing the module folders to Flux")
     cluster.apply(git_repository())
@@ -77,7 +76,7 @@ def static_graph(source: Path = ROOT) -> list[dict[str, Any]]:
     documents = [
         document
         for path in sorted((source / "manifests" / "flux").glob("*.yaml"))
-        for document in yaml.safe_load_all(path.read_text())
+        for document in yamls.load_all(path.read_text())
         if document and document["kind"] == "Kustomization" and "toolkit" in document["apiVersion"]
     ]
     return [document for document in documents if document["metadata"]["name"] not in LEFT_OUT]

@@ -4,13 +4,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import yaml
-
-try:
-    from yaml import CSafeLoader as Loader  # the gateway's definitions are megabytes
-except ImportError:  # a PyYAML without libyaml
-    from yaml import SafeLoader as Loader  # type: ignore[assignment]  # the same interface, slower
-
+from hack import yamls
 from hack.devcluster.build import Builder
 from hack.devcluster.errors import DevClusterError
 from hack.devcluster.programs import BY_NAME, CRD_GROUPS
@@ -179,7 +173,7 @@ def load(source: Path | Object | Iterable[Path | Object]) -> list[Object]:
         return [source]
     if isinstance(source, Path):
         files = sorted([*source.rglob("*.yaml"), *source.rglob("*.yml")]) if source.is_dir() else [source]
-        return [obj for file in files for obj in yaml.load_all(file.read_text(), Loader=Loader) if obj]
+        return [obj for file in files for obj in yamls.load_all(file.read_text()) if obj]
     return [obj for each in source for obj in load(each)]
 
 

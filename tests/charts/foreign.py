@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from hack import yamls
 from tests.charts.rendering import Object
 
 VARIABLE: Final = "FOREIGN_CRDS"
@@ -34,7 +33,7 @@ def definition(kind: tuple[str, str]) -> Object | None:
     found = file(kind)
     if found is None:
         return None
-    made: Object = yaml.safe_load(found.read_text())
+    made: Object = yamls.load(found.read_text())
     return _widened(made) if kind[1] == "Instance" else made
 
 

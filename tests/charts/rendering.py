@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from hack import yamls
 from hack.devcluster.build import Builder
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -68,7 +67,7 @@ def text(app: str, values: Mapping[str, Any]) -> str:
 
 def parsed(rendered: str) -> list[Object]:
     """The objects of a rendered text."""
-    return [obj for obj in yaml.safe_load_all(rendered) if obj]
+    return [obj for obj in yamls.load_all(rendered) if obj]
 
 
 def one(objects: list[Object], kind: str, name: str | None = None) -> Object:

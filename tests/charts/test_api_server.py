@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-import yaml
 
+from hack import yamls
 from hack.devcluster import CONTROL_PLANE, DevCluster, DevClusterError
 from tests.charts import foreign
 from tests.charts.rendering import APPS, Object, one, own_key, render
@@ -42,7 +42,7 @@ def dry_run(cluster: DevCluster, objects: list[Object]) -> None:
     """Server-side and strict; raises DevClusterError with the server's words when an object is refused."""
     cluster.kubectl(
         "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-",
-        stdin=yaml.safe_dump_all(objects),
+        stdin=yamls.dump_all(objects),
     )  # fmt: skip
 
 

@@ -6,8 +6,8 @@ import subprocess
 from typing import Any
 
 import pytest
-import yaml
 
+from hack import yamls
 from magicstick.api import labels
 from magicstick.api.names import DNS_LABEL_LIMIT, RELEASE_NAME_LIMIT, suffixed
 from tests.charts.rendering import (
@@ -67,7 +67,7 @@ def dashboard(app: str, **fields: Any) -> Object:
 
 
 def catalog() -> dict[str, Object]:
-    file = yaml.safe_load((ROOT / "manifests/catalogs/app-catalog.yaml").read_text())
+    file = yamls.load((ROOT / "manifests/catalogs/app-catalog.yaml").read_text())
     applications: dict[str, Object] = json.loads(file["data"]["applications.json"])["applications"]
     return applications
 
@@ -88,7 +88,7 @@ def test_every_chart_of_the_catalog_is_there_and_every_chart_is_in_the_catalog()
 
 @every_app
 def test_a_chart_says_what_it_is(app: str) -> None:
-    chart = yaml.safe_load((CHARTS / app / "Chart.yaml").read_text())
+    chart = yamls.load((CHARTS / app / "Chart.yaml").read_text())
 
     assert chart.pop("description")
     assert chart == {
@@ -98,7 +98,7 @@ def test_a_chart_says_what_it_is(app: str) -> None:
         "version": "0.1.0",
         "appVersion": "1",
     }
-    assert yaml.safe_load((CHARTS / app / "values.yaml").read_text()) == {"instance": {}}
+    assert yamls.load((CHARTS / app / "values.yaml").read_text()) == {"instance": {}}
     assert (CHARTS / app / ".helmignore").exists()
 
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
+from hack import yamls
 from hack.devcluster.errors import DeadlineError, DevClusterError
 from hack.devcluster.layout import USERS, Layout, Ports, free_ports, write_private
 from hack.devcluster.process import tail
@@ -134,7 +134,7 @@ class TestLayout:
         layout = Layout(tmp_path)
         tokens = layout.create()
         layout.write_kubeconfigs("https://127.0.0.1:1", tokens)
-        config = yaml.safe_load(layout.kubeconfig().read_text())
+        config = yamls.load(layout.kubeconfig().read_text())
         assert config["clusters"][0]["cluster"] == {
             "server": "https://127.0.0.1:1",
             "certificate-authority": str(layout.ca_file),

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-import yaml
 
+from hack import yamls
 from hack.dev.appliance import FLUX, STATIC
 from hack.devcluster import DevClusterError
 from hack.devcluster.rest import ApiError, Object
@@ -111,7 +111,7 @@ def assert_strict(stand: Stand) -> None:
     try:
         stand.cluster.kubectl(
             "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-",
-            stdin=yaml.safe_dump_all(every()),
+            stdin=yamls.dump_all(every()),
         )  # fmt: skip
     except DevClusterError as error:
         raise AssertionError(str(error)) from error

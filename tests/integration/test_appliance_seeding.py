@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from hack import yamls
 from hack.devcluster import DevCluster
 from magicstick.api.labels import AUTO_ENABLED, MANAGED_BY, MODULE, OPERATOR
 from tests.support.mirror import Object
@@ -68,8 +68,8 @@ async def until_gone(world: World, path: str, name: str) -> None:
 
 @pytest.mark.req("MS-103")
 async def test_row_1_the_default_appliance_activates_exactly_its_modules(control_plane: DevCluster) -> None:
-    shipped = yaml.safe_load((MANIFESTS / "catalogs" / "module-catalog.yaml").read_text())
-    default = yaml.safe_load((MANIFESTS / "appliance.yaml").read_text())["spec"]
+    shipped = yamls.load((MANIFESTS / "catalogs" / "module-catalog.yaml").read_text())
+    default = yamls.load((MANIFESTS / "appliance.yaml").read_text())["spec"]
     async with scene(control_plane) as world:
         await world.catalog(json.loads(shipped["data"]["modules.json"])["modules"])
         await world.kustomization("apps", {})
@@ -274,7 +274,7 @@ async def test_an_entry_that_is_switched_off_removes_nothing(control_plane: DevC
 
 @pytest.mark.req("MS-021")
 async def test_the_private_mesh_comes_only_when_it_is_asked_for_by_name(control_plane: DevCluster) -> None:
-    shipped = yaml.safe_load((MANIFESTS / "catalogs" / "module-catalog.yaml").read_text())
+    shipped = yamls.load((MANIFESTS / "catalogs" / "module-catalog.yaml").read_text())
     modules = json.loads(shipped["data"]["modules.json"])["modules"]
     assert "private-mesh" in modules
     async with scene(control_plane) as world:

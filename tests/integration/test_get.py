@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import yaml
 
+from hack import yamls
 from hack.devcluster import CONTROL_PLANE, DevCluster
 from magicstick.api.kinds import HOST_OPERATION, MODEL_ACTIVATION, MODULE_ACTIVATION, OWN_KINDS
 from magicstick.cli import main
@@ -177,7 +177,7 @@ def served_columns(shown: Shown, kind: Kind) -> list[str]:
         return [each["name"] for each in json.load(answer)["columnDefinitions"]]
 
 
-@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yamls.load)])
 def test_data_read_back_is_what_the_server_has(
     shown: Shown, capsys: pytest.CaptureFixture[str], form: str, read: Any
 ) -> None:
@@ -229,11 +229,11 @@ def test_somebody_without_rights_is_told_which_are_missing(
     account = {"name": "nobody", "namespace": shown.namespace}
     create(shown.cluster, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
     token = shown.cluster.service_account_token(shown.namespace, "nobody")
-    config = yaml.safe_load(shown.cluster.kubeconfig.read_text())
+    config = yamls.load(shown.cluster.kubeconfig.read_text())
     for user in config["users"]:
         user["user"] = {"token": token}
     file = tmp_path / "kubeconfig"
-    file.write_text(yaml.safe_dump(config))
+    file.write_text(yamls.dump(config))
     with pytest.raises(SystemExit) as ended:
         main(["get", "msmod", "-n", shown.namespace, "--kubeconfig", str(file)])
     assert ended.value.code == 4

@@ -7,8 +7,8 @@ from typing import Any
 
 import anyio
 import pytest
-import yaml
 
+from hack import yamls
 from hack.devcluster import CONTROL_PLANE, DevCluster, DevClusterError
 from hack.devcluster.rest import ApiError, Rest
 from magicstick.catalogs.loader import Catalogs
@@ -57,7 +57,7 @@ def build(cluster: DevCluster, folder: Path, **variables: str) -> str:
 
 def built(cluster: DevCluster, folder: Path, **variables: str) -> dict[tuple[str, str], Object]:
     """The same as objects by kind and name; kustomize's hash suffix is cut off."""
-    loaded = [obj for obj in yaml.safe_load_all(build(cluster, folder, **variables)) if obj]
+    loaded = [obj for obj in yamls.load_all(build(cluster, folder, **variables)) if obj]
     return {(obj["kind"], obj["metadata"]["name"]): obj for obj in loaded}
 
 
@@ -126,7 +126,7 @@ def test_applying_again_changes_nothing(installed: DevCluster) -> None:
 
 def versions(cluster: DevCluster) -> dict[str, str]:
     """The resourceVersions of all that the manifests install."""
-    listed = yaml.safe_load_all(cluster.kubectl("kustomize", str(MANIFESTS)))
+    listed = yamls.load_all(cluster.kubectl("kustomize", str(MANIFESTS)))
     paths = [cluster.rest.path_of(obj) for obj in listed if obj]
     return {path: cluster.rest.get(path)["metadata"]["resourceVersion"] for path in paths}
 
@@ -375,7 +375,7 @@ def kubeconfig(installed: DevCluster, tmp_path: Path) -> Path:
         "contexts": [{"name": "operator", "context": {"cluster": "dev", "user": "operator"}}],
     }
     file = tmp_path / "kubeconfig"
-    file.write_text(yaml.safe_dump(content))
+    file.write_text(yamls.dump(content))
     return file
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-import yaml
 
+from hack import yamls
 from tests.support.kustomize import (
     CLUSTER_SCOPED,
     FOLDERS,
@@ -278,7 +278,7 @@ def images(value: Any, parent: str = "") -> Iterator[str]:
         if isinstance(child, str) and (key == "image" or parent == "images"):
             yield child
         elif key == "patch" and isinstance(child, str):
-            yield from patched(yaml.safe_load(child))
+            yield from patched(yamls.load(child))
         else:
             yield from images(child, key)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
+from hack import yamls
 from hack.devcluster.build import Builder
 from tests.support.kustomize import MODULE_FOLDERS
 from tests.support.manifests import Object
@@ -52,13 +52,13 @@ KDNS: Final[list[Object]] = [
 def rendered(tmp_path: Path, module: str, release: str, objects: list[Object]) -> list[Any]:
     """What the release's post-renderer makes of what its chart renders."""
     (renderer,) = MODULE_FOLDERS[module].releases()[release]["spec"]["postRenderers"]
-    (tmp_path / "objects.yaml").write_text(yaml.safe_dump_all(objects))
+    (tmp_path / "objects.yaml").write_text(yamls.dump_all(objects))
     (tmp_path / "kustomization.yaml").write_text(
-        yaml.safe_dump({"resources": ["objects.yaml"], **renderer["kustomize"]})
+        yamls.dump({"resources": ["objects.yaml"], **renderer["kustomize"]})
     )
     program = Builder().ensure(["kubectl"])["kubectl"]
     done = subprocess.run([program, "kustomize", tmp_path], check=True, capture_output=True, text=True)
-    return list(yaml.safe_load_all(done.stdout))
+    return list(yamls.load_all(done.stdout))
 
 
 def test_kdns_reads_routes_and_never_runs_twice(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-import yaml
 
+from hack import yamls
 from hack.devcluster import CONTROL_PLANE, DevCluster, DevClusterError
 from tests.support.kustomize import FOLDERS, Folder
 from tests.support.manifests import MANIFESTS, Object
@@ -56,7 +56,7 @@ def dry_run(cluster: DevCluster, objects: list[Object]) -> None:
     """Server-side and strict; raises DevClusterError with the server's words when an object is refused."""
     cluster.kubectl(
         "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-",
-        stdin=yaml.safe_dump_all(objects),
+        stdin=yamls.dump_all(objects),
     )  # fmt: skip
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from hack import yamls
 from hack.devcluster import DevCluster
 from magicstick.api.kinds import KUSTOMIZATION, MODULE_ACTIVATION
 from magicstick.kube.client import Client
@@ -236,7 +236,7 @@ async def test_the_command_tells_a_change_and_its_absence_by_its_exit_code(
 
 async def command(world: World, folder: Path, document: Document) -> subprocess.CompletedProcess[str]:
     """`magicstick plan --diff` for a document in this corner, as a process."""
-    (folder / document.origin).write_text(yaml.safe_dump(document.body))
+    (folder / document.origin).write_text(yamls.dump(document.body))
     words = ["plan", "-f", str(folder), "--diff", "--kubeconfig", str(world.cluster.kubeconfig)]
     return await asyncio.to_thread(
         subprocess.run,

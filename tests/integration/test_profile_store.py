@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-import yaml
 
+from hack import yamls
 from hack.bare import spread
 from hack.devcluster import CONTROL_PLANE, DevCluster
 from hack.devcluster.actors.helm import HelmActor
@@ -246,7 +246,7 @@ async def as_shipped(scene: ModelScene) -> None:
     await scene.world.delete(f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{flux}/helmreleases", "kubeai")
     await scene.kubeai.mirror.until("it is gone", lambda: not Installation(scene).installed)
     text = (MANIFESTS / "modules" / "kubeai" / "release.yaml").read_text().replace("flux-system", flux)
-    for obj in yaml.safe_load_all(text):
+    for obj in yamls.load_all(text):
         await asyncio.to_thread(scene.world.cluster.rest.apply, obj)
 
 

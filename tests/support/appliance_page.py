@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from hack import yamls
 from tests.support.mirror import Object
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -243,6 +242,6 @@ def differences(wanted: object, found: object, place: str = "status") -> list[st
 @functools.cache
 def shipped_modules() -> Mapping[str, Any]:
     """The module catalog as it is delivered, read as plain JSON."""
-    data = yaml.safe_load(CATALOG.read_text())["data"]
+    data = yamls.load(CATALOG.read_text())["data"]
     modules: Mapping[str, Any] = json.loads(data["modules.json"])["modules"]
     return modules

@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-import yaml
-
+from hack import yamls
 from magicstick.api.crds import dump, render_all
 
 Overrides = Mapping[str, Any]
 
 SCHEMAS: Final[dict[str, Mapping[str, Any]]] = {
     crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    for crd in (yaml.safe_load(dump(rendered)) for rendered in render_all().values())
+    for crd in (yamls.load(dump(rendered)) for rendered in render_all().values())
 }
 """By kind, as our files state them."""
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-import yaml
+from hack import yamls
 
 FOLDER = Path(__file__).parents[1] / "golden"
 
@@ -17,8 +17,8 @@ def check(name: str, made: Any) -> None:
     path = FOLDER / f"{name}.yaml"
     if os.environ.get("GOLDEN_UPDATE"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(yaml.safe_dump(made, sort_keys=False))
-    assert made == yaml.safe_load(path.read_text())
+        path.write_text(yamls.dump(made, sort_keys=False))
+    assert made == yamls.load(path.read_text())
 
 
 def check_text(name: str, written: str) -> None:
@@ -32,4 +32,4 @@ def check_text(name: str, written: str) -> None:
 
 def load(folder: str) -> dict[str, Any]:
     """All golden files of a folder, by name."""
-    return {path.stem: yaml.safe_load(path.read_text()) for path in sorted((FOLDER / folder).glob("*.yaml"))}
+    return {path.stem: yamls.load(path.read_text()) for path in sorted((FOLDER / folder).glob("*.yaml"))}

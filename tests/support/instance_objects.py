@@ -5,8 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-import yaml
-
+from hack import yamls
 from magicstick.api import labels
 from magicstick.api.app_instance import AppInstanceSpec, AppInstanceStatus
 from magicstick.api.appliance import Source
@@ -32,7 +31,7 @@ Object = dict[str, Any]
 
 NAME: Final = "kubeopencode-demo"
 HOME: Final = "ai-system"
-SHIPPED: Final[Mapping[str, Any]] = yaml.safe_load(
+SHIPPED: Final[Mapping[str, Any]] = yamls.load(
     (MANIFESTS.parent / "catalogs" / "applications.yaml").read_text()
 )
 APPLICATIONS: Final = ApplicationCatalog.parse(json.dumps(SHIPPED))

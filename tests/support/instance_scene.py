@@ -11,8 +11,7 @@ import json
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from typing import Any, Final
 
-import yaml
-
+from hack import yamls
 from hack.bare import BareClient
 from hack.devcluster import DevCluster
 from hack.devcluster.actors.helm import HelmActor
@@ -37,7 +36,7 @@ MODULES: Final[Mapping[str, Mapping[str, Any]]] = {
         for name in ("litellm", "model-catalog", "kubeopencode", "odysseus", "hermes-operator")
     },
 }
-APPLICATIONS: Final[Mapping[str, Any]] = yaml.safe_load(
+APPLICATIONS: Final[Mapping[str, Any]] = yamls.load(
     (MANIFESTS.parent / "catalogs" / "applications.yaml").read_text()
 )
 INSTANCE_WRITES: Final[Collection[tuple[str, str, str]]] = frozenset(

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from hack import yamls
 from hack.devcluster.build import Builder
 from tests.support.manifests import MANIFESTS, ROOT, Object, objects, substitute
 from tests.support.shipped import MODULES
@@ -52,7 +51,7 @@ class Folder:
     def built(self, **variables: str) -> list[Object]:
         """The objects that Flux applies, with these variables in the settings ConfigMap."""
         text = substitute(self.text(), variables) if self.substituted else self.text()
-        return [obj for obj in yaml.safe_load_all(text) if obj]
+        return [obj for obj in yamls.load_all(text) if obj]
 
     def releases(self) -> dict[str, Object]:
         """HelmReleases by name, substituted with all defaults."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
+from hack import yamls
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 MANIFESTS: Final = ROOT / "manifests"
@@ -23,7 +23,7 @@ def objects(folder: Path) -> Iterator[tuple[Path, Object]]:
     for file in sorted(folder.rglob("*.yaml")):
         if file.name == "kustomization.yaml":
             continue
-        for document in yaml.safe_load_all(file.read_text()):
+        for document in yamls.load_all(file.read_text()):
             if document:
                 yield file, document
 

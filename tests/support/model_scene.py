@@ -10,8 +10,7 @@ import json
 from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any, Final
 
-import yaml
-
+from hack import yamls
 from hack.devcluster import DevCluster
 from magicstick.api.kinds import HOST_OPERATION
 from magicstick.kube.kinds import ObjectKey
@@ -156,7 +155,7 @@ async def model_corner(cluster: DevCluster) -> AsyncIterator[ModelScene]:
             ("magicstick-compute-target-catalog", "targets.json", "compute-targets"),
             ("magicstick-model-presets", "presets.json", "model-presets"),
         ):
-            content = yaml.safe_load((ROOT / "catalogs" / f"{file}.yaml").read_text())
+            content = yamls.load((ROOT / "catalogs" / f"{file}.yaml").read_text())
             await world.config_map(name, {key: json.dumps(content)})
         kubeai = KubeAiPlayer(world.client, world.flux_namespace)
         await kubeai.install()

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from hack import yamls
 from magicstick.api import labels
 from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
 from magicstick.catalogs.modules import ModuleCatalog
@@ -24,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 @functools.cache
 def shipped_catalog() -> ModuleCatalog:
     """The catalog that this repository ships."""
-    return ModuleCatalog.parse(json.dumps(yaml.safe_load((ROOT / "catalogs/modules.yaml").read_text())))
+    return ModuleCatalog.parse(json.dumps(yamls.load((ROOT / "catalogs/modules.yaml").read_text())))
 
 
 def catalog(**entries: Mapping[str, Any] | None) -> ModuleCatalog:

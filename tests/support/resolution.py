@@ -4,8 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import yaml
-
+from hack import yamls
 from magicstick.kube.objects import Resource
 from magicstick.models.hardware import Hardware, NodeFacts
 from magicstick.models.kubeai_release import PROFILES, STORE_KEY, STORE_NAME, KubeAi, Profiles
@@ -90,7 +89,7 @@ def refused(local: Mapping[str, Any], nodes: Sequence[NodeFacts] = (), *, name: 
 
 def release_object(**spec: Any) -> Resource:
     """KubeAI's HelmRelease as the module ships it."""
-    for document in yaml.safe_load_all((ROOT / "manifests/modules/kubeai/release.yaml").read_text()):
+    for document in yamls.load_all((ROOT / "manifests/modules/kubeai/release.yaml").read_text()):
         if document and document["kind"] == "HelmRelease":
             document["metadata"] |= {"uid": "uid-release", "generation": 1, "resourceVersion": "5"}
             return resource({**document, "spec": {**document["spec"], **spec}})

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from hack import yamls
 from magicstick.catalogs.applications import ApplicationCatalog
 from magicstick.catalogs.compute_targets import ComputeTargetCatalog
 from magicstick.catalogs.gpu_compatibility import GpuCompatibilityCatalog
@@ -16,7 +15,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 def shipped(component: str) -> dict[str, Any]:
     """The rendered ConfigMap of a catalog."""
-    loaded: dict[str, Any] = yaml.safe_load((ROOT / f"manifests/catalogs/{component}.yaml").read_text())
+    loaded: dict[str, Any] = yamls.load((ROOT / f"manifests/catalogs/{component}.yaml").read_text())
     return loaded
 
 

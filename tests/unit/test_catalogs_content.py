@@ -1,8 +1,8 @@
 """What is shipped in the catalogs of modules and applications: the rows of the specification."""
 
 import pytest
-import yaml
 
+from hack import yamls
 from tests.support.shipped import APPLICATIONS, GPUS, MODULES, PRESETS, ROOT, TARGETS, shipped
 
 # key, group, order, mode or policy, Kustomization, requires, default, uninstall, flags (w: wait, s: substitution)
@@ -205,6 +205,6 @@ def test_every_module_folder_is_in_the_catalog() -> None:
 
 
 def test_the_modules_of_a_fresh_appliance_are_all_installed_from_here() -> None:
-    appliance = yaml.safe_load((ROOT / "manifests/appliance.yaml").read_text())
+    appliance = yamls.load((ROOT / "manifests/appliance.yaml").read_text())
     for key in appliance["spec"]["modules"]:
         assert (ROOT / MODULES.modules[key].path / "kustomization.yaml").is_file(), key

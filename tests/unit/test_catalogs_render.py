@@ -6,8 +6,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import yaml
 
+from hack import yamls
 from magicstick.catalogs.__main__ import main
 from magicstick.catalogs.definitions import CATALOG_FILES, CatalogFile
 from magicstick.catalogs.render import RenderError, read_source, render_all, stale, write
@@ -42,7 +42,7 @@ def test_a_source_satisfies_its_json_schema(file: CatalogFile) -> None:
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_source_reaches_the_cluster_unchanged_and_in_its_order(file: CatalogFile) -> None:
-    config_map = yaml.safe_load(render_all(ROOT)[Path(f"manifests/catalogs/{file.component}.yaml")])
+    config_map = yamls.load(render_all(ROOT)[Path(f"manifests/catalogs/{file.component}.yaml")])
 
     assert json.loads(config_map["data"][file.key]) == read_source(file, ROOT)
     assert list(json.loads(config_map["data"][file.key])) == list(read_source(file, ROOT))

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 
+from hack import yamls
 from magicstick import __version__
 from magicstick.api.crds import render_all
 from magicstick.cli import main
@@ -154,7 +154,7 @@ def test_version_says_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_crds_prints_what_kubectl_applies(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("crds") == 0
-    documents = list(yaml.safe_load_all(capsys.readouterr().out))
+    documents = list(yamls.load_all(capsys.readouterr().out))
     assert documents == list(render_all().values())
 
 

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
-import yaml
 from rich.console import Console
 
+from hack import yamls
 from hack.dev.__main__ import main, parse
 from hack.dev.appliance import ROOT, settled
 from hack.dev.choices import NODES, VENDORS, Choices, Gpu, catalog_of, chosen
@@ -108,7 +108,7 @@ class TestModels:
         shipped = {
             document["metadata"]["name"]
             for file in EXAMPLES.glob("model-*.yaml")
-            for document in yaml.safe_load_all(file.read_text())
+            for document in yamls.load_all(file.read_text())
         }
         assert {each["metadata"]["name"] for each in objects} == shipped
         assert names_of(objects) == {"qwen-cpu", "qwen-nvidia", "hosted-chat"}

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from hack import yamls
 from magicstick.api.appliance import ApplianceSpec
 from magicstick.api.parse import InvalidSpec, parse
 from magicstick.kube.objects import FullObjectMeta, Resource
@@ -287,7 +287,7 @@ def test_static_modules_are_installed_from_the_folders_of_the_catalog() -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_kustomization_lists_every_file_beside_it(folder: Path) -> None:
-    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    kustomization = yamls.load((folder / "kustomization.yaml").read_text())
     listed = {*kustomization.get("resources", []), "kustomization.yaml"}
     for generator in kustomization.get("configMapGenerator", []):
         listed |= set(generator["files"])

@@ -4,8 +4,8 @@ import hashlib
 from typing import Any, Final
 
 import pytest
-import yaml
 
+from hack import yamls
 from tests.support.manifests import MANIFESTS, Object, objects, one
 from tests.support.shipped import MODULES
 
@@ -160,7 +160,7 @@ def patches(module: str, name: str) -> dict[str, dict[str, Any]]:
     (renderer,) = release(module, name)["spec"]["postRenderers"]
     return {
         patch["target"].get("labelSelector") or f"{patch['target']['kind']}/{patch['target']['name']}": {
-            f"{each['op']} {each['path']}": each.get("value") for each in yaml.safe_load(patch["patch"])
+            f"{each['op']} {each['path']}": each.get("value") for each in yamls.load(patch["patch"])
         }
         for patch in renderer["kustomize"]["patches"]
     }
@@ -239,7 +239,7 @@ def test_odysseus_is_a_marker() -> None:
     folder = MANIFESTS / "modules/odysseus"
 
     assert [file.name for file in folder.iterdir()] == ["kustomization.yaml"]
-    assert yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"] == []
+    assert yamls.load((folder / "kustomization.yaml").read_text())["resources"] == []
 
 
 @pytest.mark.parametrize("key", MODULES.modules)

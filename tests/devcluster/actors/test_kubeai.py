@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import aiohttp
 import pytest
-import yaml
 
+from hack import yamls
 from hack.bare import BareClient, RefusedError
 from hack.devcluster import WITH_CONTROLLERS, DevCluster
 from hack.devcluster.actors.following import Object, condition
@@ -137,7 +137,7 @@ def cluster() -> Iterator[DevCluster]:
         for name in (NAMESPACE, FLUX):
             cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for file in ("stores.yaml", "release.yaml"):
-            for document in yaml.safe_load_all((MANIFESTS / "modules" / "kubeai" / file).read_text()):
+            for document in yamls.load_all((MANIFESTS / "modules" / "kubeai" / file).read_text()):
                 if document["kind"] == "HelmRepository":
                     document["spec"] |= {"type": "oci", "url": "oci://example.com/charts"}
                 cluster.apply(document)
@@ -206,7 +206,7 @@ async def test_a_model_of_an_unknown_profile_is_left_alone_until_kubeai_was_rest
 
 async def test_values_of_the_release_and_of_config_maps_reach_kubeai(house: House) -> None:
     found = await house.client.get(f"{CONFIG_MAPS}/kubeai-config")
-    config = yaml.safe_load(found["data"]["system.yaml"])
+    config = yamls.load(found["data"]["system.yaml"])
     images = config["modelServers"]["VLLM"]["images"]
     assert images["magicstick-vllm-amd"] == "vllm/vllm-openai-rocm:v0.26.0", "of a target path"
     assert images["magicstick-vllm-cpu"] == "vllm/vllm-openai-cpu:v0.23.0", "of the release itself"
@@ -216,9 +216,9 @@ async def test_values_of_the_release_and_of_config_maps_reach_kubeai(house: Hous
 
 async def test_a_configuration_that_changed_without_a_rollout_means_nothing(house: House) -> None:
     found = await house.client.get(f"{CONFIG_MAPS}/kubeai-config")
-    config = yaml.safe_load(found["data"]["system.yaml"])
+    config = yamls.load(found["data"]["system.yaml"])
     config["resourceProfiles"]["by-hand"] = NEW_PROFILE
-    text = {"data": {"system.yaml": yaml.safe_dump(config)}}
+    text = {"data": {"system.yaml": yamls.dump(config)}}
     await house.client.merge(f"{CONFIG_MAPS}/kubeai-config", text)
     await house.model("by-hand", "by-hand:1")
     await house.model("other")

@@ -4,10 +4,10 @@ import itertools
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hack import yamls
 from hack.devcluster.actors.following import Object
 from hack.devcluster.actors.kubeai_chart import Config, configuration, installed
 from hack.devcluster.actors.kubeai_pods import (
@@ -27,7 +27,7 @@ STAMP = "2026-01-01T00:00:{:02d}Z"
 
 def shipped_values() -> Object:
     """Of the release that we ship."""
-    documents = yaml.safe_load_all((MANIFESTS / "modules" / "kubeai" / "release.yaml").read_text())
+    documents = yamls.load_all((MANIFESTS / "modules" / "kubeai" / "release.yaml").read_text())
     values: Object = next(each["spec"]["values"] for each in documents if each["kind"] == "HelmRelease")
     return values
 

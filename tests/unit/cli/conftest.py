@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
 
+from hack import yamls
 from magicstick.cli import main
 from tests.support.apiserver import ScriptedServer
 
@@ -64,7 +64,7 @@ def kubeconfig(server: ScriptedServer, tmp_path: Path) -> Path:
     """Leads to the server with a token."""
     file = tmp_path / "kubeconfig"
     file.write_text(
-        yaml.safe_dump(
+        yamls.dump(
             {
                 "apiVersion": "v1",
                 "kind": "Config",

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from hack import yamls
 from magicstick.api.appearances import APPEARANCES
 from magicstick.api.kinds import APPLIANCE, HOST_OPERATION, MODEL_ACTIVATION, MODULE_ACTIVATION
 from tests.support.apiserver import Answer, Hang, ScriptedServer, listing, status
@@ -213,7 +213,7 @@ RICH = a_module(
 MANAGED = [{"manager": "x", "operation": "Apply", "fieldsV1": {"f:spec": {}}}]
 
 
-@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yamls.load)])
 async def test_one_object_is_written_whole_but_for_its_managed_fields(
     cli: Cli, server: ScriptedServer, form: str, read: Any
 ) -> None:
@@ -222,7 +222,7 @@ async def test_one_object_is_written_whole_but_for_its_managed_fields(
     assert read(done.out) == RICH
 
 
-@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yamls.load)])
 async def test_several_objects_are_a_list_in_the_order_of_kinds_and_names(
     cli: Cli, server: ScriptedServer, form: str, read: Any
 ) -> None:

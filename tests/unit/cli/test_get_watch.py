@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import yaml
 from structlog.testing import capture_logs
 
+from hack import yamls
 from magicstick.api.kinds import APPLIANCE, MODULE_ACTIVATION
 from magicstick.cli.cluster import Access
 from magicstick.cli.errors import FORBIDDEN, CommandError
@@ -194,7 +194,7 @@ async def test_hardware_that_leaves_the_appliance_is_told(
     ("output", "read"),
     [
         (Output.JSON, lambda text: [json.loads(line) for line in text.splitlines()]),
-        (Output.YAML, lambda text: list(yaml.safe_load_all(text))),
+        (Output.YAML, lambda text: list(yamls.load_all(text))),
     ],
 )
 async def test_data_is_one_object_after_the_other(

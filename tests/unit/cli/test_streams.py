@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from hack import yamls
 from magicstick.cli import main
 from tests.support.apiserver import ScriptedServer
 from tests.support.own_kinds import a_module, serve
@@ -51,7 +51,7 @@ async def test_a_character_that_an_encoding_lacks_is_written_as_an_escape(
 
 
 @pytest.mark.usefixtures("modules")
-@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yamls.load)])
 async def test_data_can_be_read_back_whatever_the_encoding(
     kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, form: str, read: Callable[[bytes], Any]
 ) -> None:

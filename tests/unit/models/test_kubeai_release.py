@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 
+from hack import yamls
 from magicstick.kube.objects import Resource
 from magicstick.models.kubeai_release import KubeAi, Running, running, stored_profiles
 from tests.support.objects import resource
@@ -55,7 +55,7 @@ def deployment(config: str = "kubeai-config", replicas: int = 1, **status: Any) 
 
 
 def config(text: str | None = None) -> Resource:
-    held = yaml.safe_dump({"resourceProfiles": {"p": PROFILE}}) if text is None else text
+    held = yamls.dump({"resourceProfiles": {"p": PROFILE}}) if text is None else text
     metadata = {"namespace": "ai", "name": "kubeai-config"}
     return resource({"metadata": metadata, "data": {"system.yaml": held}})
 

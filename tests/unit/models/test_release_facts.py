@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 
+from hack import yamls
 from magicstick.api.kinds import HELM_RELEASE
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CONFIG_MAP, ObjectKey
@@ -55,7 +55,7 @@ def deployment(ready: int = 1) -> Resource:
 
 def config(profiles: Any = None) -> Resource:
     metadata = {"namespace": "ai", "name": "kubeai-config"}
-    text = yaml.safe_dump({PROFILES: TAKEN if profiles is None else profiles})
+    text = yamls.dump({PROFILES: TAKEN if profiles is None else profiles})
     return resource({"metadata": metadata, "data": {"system.yaml": text}})
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
+from hack import yamls
 from magicstick.plan import shipped
 from tests.unit.plan.conftest import Done, body_of
 from tests.unit.test_cli import environment, plain, process
@@ -21,7 +21,7 @@ MODULE = body_of("ModuleActivation", "litellm", spec={"module": "litellm"})
 def file(tmp_path: Path) -> Path:
     """A file with a ModuleActivation."""
     path = tmp_path / "module.yaml"
-    path.write_text(yaml.safe_dump(MODULE))
+    path.write_text(yamls.dump(MODULE))
     return path
 
 
@@ -36,13 +36,13 @@ def test_the_objects_are_data_for_other_programs(command: Command, file: Path) -
     (item,) = done.json["items"]
     assert item["metadata"]["name"] == "app-litellm"
     assert done.json["kind"] == "List"
-    assert [
-        each["kind"] for each in yaml.safe_load_all(command("-f", file, "--offline", "-o", "yaml").out)
-    ] == ["Kustomization"]
+    assert [each["kind"] for each in yamls.load_all(command("-f", file, "--offline", "-o", "yaml").out)] == [
+        "Kustomization"
+    ]
 
 
 def test_standard_input_is_a_file(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(yaml.safe_dump(MODULE).encode())))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(yamls.dump(MODULE).encode())))
     assert "app-litellm" in command("-f", "-", "--offline").out
 
 
@@ -55,7 +55,7 @@ def test_a_closed_standard_input_is_told_and_is_no_plan(
 
 
 def test_nothing_to_do_is_success(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "node.yaml").write_text(yaml.safe_dump(body_of("Node", "n", api_version="v1")))
+    (tmp_path / "node.yaml").write_text(yamls.dump(body_of("Node", "n", api_version="v1")))
     done = command("-f", tmp_path, "--offline")
     assert done.code == 0
     assert "Nothing would change." in done.out
@@ -65,7 +65,7 @@ def test_other_catalogs_make_another_plan(command: Command, file: Path, tmp_path
     folder = tmp_path / "catalogs"
     folder.mkdir()
     for document in shipped.catalogs(None):
-        text = yaml.safe_dump(document.body).replace("app-litellm", "app-other")
+        text = yamls.dump(document.body).replace("app-litellm", "app-other")
         (folder / f"{document.body['metadata']['name']}.yaml").write_text(text)
     done = command("-f", file, "--catalogs", folder)
     assert "Kustomization flux-system/app-other" in done.out
@@ -101,7 +101,7 @@ def test_invalid_input_names_file_document_field_and_what_is_allowed(
 ) -> None:
     file = tmp_path / "two.yaml"
     wrong = body_of("ModuleActivation", "gpu", spec={"module": "gpu", "enabled": "on"})
-    file.write_text(yaml.safe_dump_all([MODULE, wrong]))
+    file.write_text(yamls.dump_all([MODULE, wrong]))
     done = command("-f", file, "--offline")
     assert done.code == 2
     assert done.err == f"magicstick: {file}, document 2: spec.enabled must be true or false\n"
@@ -112,7 +112,7 @@ def test_catalogs_that_are_none_are_invalid_input(command: Command, file: Path, 
     folder.mkdir()
     metadata = {"name": "magicstick-module-catalog", "namespace": "ai-system"}
     broken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"modules.json": "{"}}
-    (folder / "modules.yaml").write_text(yaml.safe_dump(broken))
+    (folder / "modules.yaml").write_text(yamls.dump(broken))
     done = command("-f", file, "--catalogs", folder)
     assert done.code == 2
     assert "modules.json" in done.err
@@ -133,7 +133,7 @@ def test_a_server_that_is_away_is_told_with_its_own_code(
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
     }
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(content))
+    kubeconfig.write_text(yamls.dump(content))
     done = command("-f", file, "--kubeconfig", kubeconfig, "--timeout", "2")
     assert (done.code, done.out) == (3, "")
     assert f"127.0.0.1:{port}" in done.err

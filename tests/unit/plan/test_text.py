@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-import yaml
-
+from hack import yamls
 from magicstick.api.kinds import KUSTOMIZATION, MODULE_ACTIVATION
 from magicstick.kube.kinds import CONFIG_MAP, Kind, ObjectKey
 from magicstick.plan.changes import ABSENT, Action, Change, FieldChange, of_given, of_note
@@ -105,7 +104,7 @@ def test_nothing_to_do_is_said_in_words() -> None:
 def test_yaml_is_what_kubectl_takes_and_deletions_are_comments() -> None:
     text = as_yaml(plan(change(Action.CREATE, spec={"a": (1, 2)}), change(Action.DELETE)))
     assert text.startswith("# delete Kustomization flux-system/app-a\n")
-    (found,) = yaml.safe_load_all(text)
+    (found,) = yamls.load_all(text)
     assert found["spec"] == {"a": [1, 2]}
     assert found["kind"] == "Kustomization"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-import yaml
 
+from hack import yamls
 from magicstick.kube.kinds import NAMESPACE
 from tests.unit.test_cli import environment, process
 
@@ -57,7 +57,7 @@ def kubeconfig(folder: Path, url: str) -> Path:
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
     }
     path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(content))
+    path.write_text(yamls.dump(content))
     return path
 
 
