@@ -20,6 +20,19 @@ class Apply:
 
 
 @dataclass(frozen=True, slots=True)
+class ApplyPart:
+    """Make these fields true of an object that another field manager has made and keeps.
+
+    Server-side apply of a part, by which the fields become ours beside those of others; what we set
+    before and `body` has no more is given back. `body` names the object by its `metadata.uid`, and holds
+    nothing of what others set: an object that is gone, dying or replaced is left alone, never made anew.
+    """
+
+    kind: Kind
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
 class Create:
     """Create `body` unless an object of its name exists; an existing one is left entirely alone."""
 
@@ -52,7 +65,15 @@ class Patch:
     body: Body
 
 
-Step = Apply | Create | Delete | Patch
+Step = Apply | ApplyPart | Create | Delete | Patch
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that a person should hear of although the state is what it is: a warning Event, once."""
+
+    reason: str
+    message: str
 
 
 class Finalizer(StrEnum):
@@ -84,3 +105,5 @@ class Plan:
     independent: bool = False
     log: Mapping[str, Any] = field(default_factory=dict)
     """Extra fields for the one log line that is written when phase or reason changes."""
+    notices: tuple[Notice, ...] = ()
+    """Each is told when it appears, and again only after a plan without it."""

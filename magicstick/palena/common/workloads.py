@@ -92,11 +92,11 @@ def _template(metadata: Object, pod: Object, annotations: Mapping[str, str] | No
 
 
 def service(
-    metadata: Object, *ports: Port, headless: bool = False, number: Mapping[str, int] | None = None
+    metadata: Object, *ports: Port, headless: bool = False, numbers: Mapping[str, int] | None = None
 ) -> Object:
     """A Service in front of the Pods with the same name, instance and component.
 
-    `number`: under which numbers ports are served, by name, where they are not the container's.
+    `numbers`: under which numbers ports are served, by name, where they are not the container's.
     """
     spec: Object = {
         "type": "ClusterIP",
@@ -105,7 +105,7 @@ def service(
             {
                 "name": port.name,
                 "protocol": "TCP",
-                "port": (number or {}).get(port.name, port.number),
+                "port": (numbers or {}).get(port.name, port.number),
                 "targetPort": port.name,
             }
             for port in ports

@@ -1,0 +1,1 @@
+"""What the reconcilers of Palena have in common."""
