@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from magicstick.api.palena.mcp_server import PalenaMCPServerSpec, PresidioPart, Sidecars
 from magicstick.palena.common.workloads import plain_env, secret_env
+from magicstick.palena.mcp_server import searxng
 
 Object = dict[str, Any]
 Amounts = Mapping[str, str]
@@ -55,7 +56,7 @@ class Nature:
 
 NATURES: Final[Mapping[str, Nature]] = {
     SEARXNG: Nature(
-        port=8080,
+        port=searxng.PORT,
         health="/healthz",
         requests={"cpu": "100m", "memory": "256Mi"},
         limits={"cpu": "500m", "memory": "512Mi"},
@@ -112,8 +113,6 @@ class Sidecar:
     env: tuple[Object, ...] = ()
     scratch: str = ""
     """A folder that it writes to, beside what its image has."""
-    shared_memory: bool = False
-    """A browser needs more of it than containers get."""
 
     @property
     def nature(self) -> Nature:
@@ -182,7 +181,6 @@ def _chromium(wanted: Sidecars) -> Sidecar:
         resources=chosen.resources,
         command=("/bin/sh", "-c", f"exec {start}") if playwright else (),
         env=tuple(plain_env(settings)),
-        shared_memory=True,
     )
 
 

@@ -9,11 +9,11 @@ from typing import Final
 import yaml
 
 FILE: Final = "settings.yml"
-SECRET_KEY: Final = "SEARXNG_SECRET"  # noqa: S105 - the name of a key
+PORT: Final = 8080
 _WIDE: Final = 10_000
 
 
-def render(*, instance: str, port: int, language: str, safe_search: int, engines: Iterable[str]) -> str:
+def render(*, instance: str, language: str, safe_search: int, engines: Iterable[str]) -> str:
     """The text of the file. `engines` are switched on, whatever SearXNG's defaults say of them.
 
     The format `json` is what the MCP server asks for, and no limiter: only that server asks.
@@ -22,7 +22,7 @@ def render(*, instance: str, port: int, language: str, safe_search: int, engines
         "use_default_settings": True,
         "general": {"instance_name": instance, "debug": False},
         "search": {"safe_search": safe_search, "default_lang": language, "formats": ["html", "json"]},
-        "server": {"port": port, "bind_address": "0.0.0.0", "limiter": False, "public_instance": False},  # noqa: S104 - within its Pod
+        "server": {"port": PORT, "bind_address": "0.0.0.0", "limiter": False, "public_instance": False},  # noqa: S104 - within its Pod
         "engines": [{"name": each, "disabled": False} for each in dict.fromkeys(engines)],
         "outgoing": {"request_timeout": 8, "max_request_timeout": 15},
     }

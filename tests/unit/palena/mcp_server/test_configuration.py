@@ -147,7 +147,6 @@ def test_the_order_of_keys_makes_no_difference() -> None:
 def searxng_settings(wanted: PalenaMCPServerSpec) -> str:
     return searxng.render(
         instance="web",
-        port=8080,
         language=wanted.search.default_language,
         safe_search=wanted.search.safe_search,
         engines=searxng.engines_of(engines(wanted), routes(wanted)),
