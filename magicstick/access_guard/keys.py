@@ -6,7 +6,7 @@ from math import inf
 from typing import Final
 
 from magicstick.access_guard.provider import IdentityUnavailableError, Provider
-from magicstick.access_guard.signatures import RsaKey, UnreadableKeysError, read_keys
+from magicstick.access_guard.signatures import PublicKey, UnreadableKeysError, read_keys
 from magicstick.runtime.clock import Clock
 
 GOOD_FOR_S: Final = 600.0
@@ -22,17 +22,22 @@ class SigningKeys:
 
     Guarantees: no key is used that was read more than ten minutes ago; one that was rotated in is found at
     once, or ten seconds after the last look.
+
+    Attributes:
+        edition: another number whenever the set has become another one, so that what was believed because
+            of a key is not believed for longer than the key is.
     """
 
     def __init__(self, provider: Provider, url: str, clock: Clock) -> None:
         self._provider, self._url, self._clock = provider, url, clock
-        self._keys: Mapping[str, RsaKey] = {}
+        self.edition = 0
+        self._keys: Mapping[str, PublicKey] = {}
         self._read_at = -inf
         self._failed_at = -inf
         self._failure = ""
         self._reading = asyncio.Lock()
 
-    async def find(self, kid: str) -> RsaKey | None:
+    async def find(self, kid: str) -> PublicKey | None:
         """The key of this id; None where the realm has none.
 
         Raises:
@@ -53,11 +58,13 @@ class SigningKeys:
         if self._age(self._failed_at) < FAILED_AFTER_S:
             raise IdentityUnavailableError(self._failure)
         try:
-            self._keys = read_keys((await self._provider.get(self._url)).expect(WHAT))
+            keys = read_keys((await self._provider.get(self._url)).expect(WHAT))
         except (IdentityUnavailableError, UnreadableKeysError) as error:
             self._failed_at, self._failure = self._clock.monotonic(), f"{WHAT}: {error}"
             raise IdentityUnavailableError(self._failure) from None
         self._read_at = self._clock.monotonic()
+        self.edition += keys != self._keys
+        self._keys = keys
 
     def _age(self, moment: float) -> float:
         return self._clock.monotonic() - moment

@@ -2,7 +2,7 @@
 
 First what costs nothing (form, claims), then the signature, and only then the identity provider, which has
 the last word: it knows of sessions that were ended. Its yes is kept for 30 seconds, and never longer than
-the token is good.
+the token is good, nor than the realm's keys stay as they were.
 """
 
 import hashlib
@@ -47,7 +47,8 @@ class Principals:
     ) -> None:
         self._provider, self._keys, self._url = provider, keys, userinfo_url
         self._expected, self._clock = expected, clock
-        self._kept: Remembered[bytes, Principal] = Remembered(clock, MOST_KEPT)
+        self._kept: Remembered[bytes, tuple[Principal, int]] = Remembered(clock, MOST_KEPT)
+        """With the edition of the keys by which it was believed."""
 
     async def find(self, token: Secret) -> Principal | Absent:
         """The owner of a token; ABSENT where it is not valid.
@@ -57,15 +58,16 @@ class Principals:
         """
         digest = digest_of(token)
         kept = self._kept.get(digest)
-        if kept is not None:
-            return kept
+        if kept is not None and kept[1] == self._keys.edition:
+            return kept[0]
         claims = await self._claims(token)
         if claims is None:
             return ABSENT
+        edition = self._keys.edition  # before the question: keys may be read anew while it is answered
         found = await self._confirmed(token, claims)
         if found is not ABSENT:
             left_s = claims.exp - self._clock.now().timestamp()
-            self._kept.put(digest, found, min(KEPT_S, left_s))
+            self._kept.put(digest, (found, edition), min(KEPT_S, left_s))
         return found
 
     async def _claims(self, token: Secret) -> Claims | None:
@@ -77,7 +79,9 @@ class Principals:
         if not acceptable(parts.claims, self._expected.issuer, self._expected.clients, now_s):
             return None
         key = await self._keys.find(parts.kid)
-        return parts.claims if key is not None and key.verifies(parts.signed, parts.signature) else None
+        if key is None or key.algorithm != parts.algorithm:
+            return None
+        return parts.claims if key.verifies(parts.signed, parts.signature) else None
 
     async def _confirmed(self, token: Secret, claims: Claims) -> Principal | Absent:
         answer = await self._provider.get(self._url, token.get_secret_value())

@@ -1,30 +1,42 @@
-"""RS256, the signature that Keycloak puts under its tokens, and the keys that it publishes (RFC 7518, 7517).
+"""RS256 and ES256 as Keycloak signs tokens with them, and keys as it publishes them (RFC 7518, 7517).
 
-Verifying handles nothing secret, and is one power and one comparison: what must have been signed is written
-out whole and compared whole (RFC 8017 §8.2.2), so that there is no padding to be read too kindly. It spares
-the identity provider tokens that are made up; a token is believed only if the provider accepts it as well.
+Which of the two a key is for is said by the key, never by a token alone: a token that names another
+algorithm than its key's is not verified (RFC 8725 §3.1). Keys are checked when they are read, so that none is
+used that is too weak, or so large that made-up tokens would be expensive.
 """
 
 import binascii
-import hashlib
-import hmac
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    ECDSA,
+    SECP256R1,
+    EllipticCurvePublicKey,
+    EllipticCurvePublicNumbers,
+)
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
 
-ALGORITHM: Final = "RS256"
+RS256, ES256 = ALGORITHMS = ("RS256", "ES256")
 SMALLEST_BITS: Final = 2048
 LARGEST_BITS: Final = 8192
 """More would make the verification of made-up tokens expensive."""
 SMALLEST_EXPONENT: Final = 3
 LARGEST_EXPONENT: Final = 2**32
+COORDINATE: Final = 32
+"""Bytes of a coordinate of P-256, and of each half of a signature; neither may be shortened."""
 MOST_KEYS: Final = 100
 
-_SHA256_PREFIX: Final = bytes.fromhex("3031300d060960864801650304020105000420")
-"""What stands before the digest: the DER encoding of DigestInfo for SHA-256 (RFC 8017 §9.2)."""
+_SHA256: Final = SHA256()
+_PKCS1: Final = PKCS1v15()
+_ECDSA: Final = ECDSA(_SHA256)
 
 
 class UnreadableKeysError(Exception):
@@ -32,36 +44,37 @@ class UnreadableKeysError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class RsaKey:
-    """A public key."""
+class PublicKey:
+    """A key that signatures may be trusted with, for one algorithm."""
 
-    modulus: int
-    exponent: int
+    key: RSAPublicKey | EllipticCurvePublicKey
 
     @property
-    def usable(self) -> bool:
-        """Whether it is of a size and form that signatures may be trusted with."""
-        return (
-            SMALLEST_BITS <= self.modulus.bit_length() <= LARGEST_BITS
-            and self.modulus % 2 == 1
-            and SMALLEST_EXPONENT <= self.exponent < LARGEST_EXPONENT
-            and self.exponent % 2 == 1
-        )
+    def algorithm(self) -> str:
+        """The one of `ALGORITHMS` that it is for."""
+        return RS256 if isinstance(self.key, RSAPublicKey) else ES256
 
     def verifies(self, message: bytes, signature: bytes) -> bool:
         """Whether the signature is the owner's, and for this message."""
-        size = (self.modulus.bit_length() + 7) // 8
-        number = int.from_bytes(signature, "big")
-        if len(signature) != size or number >= self.modulus:
+        try:
+            if isinstance(self.key, RSAPublicKey):
+                self.key.verify(signature, message, _PKCS1, _SHA256)
+            else:
+                self.key.verify(_der(signature), message, _ECDSA)
+        except (InvalidSignature, ValueError):
             return False
-        signed = pow(number, self.exponent, self.modulus).to_bytes(size, "big")
-        return hmac.compare_digest(signed, _encoded(message, size))
+        return True
 
 
-def _encoded(message: bytes, size: int) -> bytes:
-    """EMSA-PKCS1-v1_5 with SHA-256."""
-    end = _SHA256_PREFIX + hashlib.sha256(message).digest()
-    return b"\x00\x01" + b"\xff" * (size - len(end) - 3) + b"\x00" + end
+def _der(signature: bytes) -> bytes:
+    """The two numbers of an ECDSA signature, which a token has side by side, as the library wants them.
+
+    Raises:
+        ValueError: it is of another length.
+    """
+    if len(signature) != 2 * COORDINATE:
+        raise ValueError("no signature for P-256")
+    return encode_dss_signature(_number(signature[:COORDINATE]), _number(signature[COORDINATE:]))
 
 
 def unbase64(text: str) -> bytes:
@@ -76,31 +89,56 @@ def unbase64(text: str) -> bytes:
         raise ValueError("no base64url") from error
 
 
+def _number(content: bytes) -> int:
+    return int.from_bytes(content, "big")
+
+
 class _Jwk(msgspec.Struct, frozen=True):
     kty: str
     kid: str
     n: str = ""
     e: str = ""
+    crv: str = ""
+    x: str = ""
+    y: str = ""
     use: str = "sig"
-    alg: str = ALGORITHM
+    alg: str = ""
 
-    def key(self) -> RsaKey | None:
-        """The key, where it is one for RS256 that may be used."""
-        if (self.kty, self.use, self.alg) != ("RSA", "sig", ALGORITHM):
-            return None
+    def key(self) -> PublicKey | None:
+        """The key, where it is one for an algorithm of ours that may be used."""
         try:
-            key = RsaKey(int.from_bytes(unbase64(self.n), "big"), int.from_bytes(unbase64(self.e), "big"))
-        except ValueError:
+            match (self.kty, self.use, self.alg, self.crv):
+                case ("RSA", "sig", "" | "RS256", ""):
+                    return _rsa(_number(unbase64(self.n)), _number(unbase64(self.e)))
+                case ("EC", "sig", "" | "ES256", "P-256"):
+                    return _p256(unbase64(self.x), unbase64(self.y))
+        except ValueError:  # the library's word for a key that is none, a point beside the curve included
             return None
-        return key if key.usable else None
+        return None
+
+
+def _rsa(modulus: int, exponent: int) -> PublicKey | None:
+    usable = (
+        SMALLEST_BITS <= modulus.bit_length() <= LARGEST_BITS
+        and modulus % 2 == 1
+        and SMALLEST_EXPONENT <= exponent < LARGEST_EXPONENT
+        and exponent % 2 == 1
+    )
+    return PublicKey(RSAPublicNumbers(exponent, modulus).public_key()) if usable else None
+
+
+def _p256(x: bytes, y: bytes) -> PublicKey | None:
+    if not len(x) == len(y) == COORDINATE:
+        return None
+    return PublicKey(EllipticCurvePublicNumbers(_number(x), _number(y), SECP256R1()).public_key())
 
 
 class _KeySet(msgspec.Struct, frozen=True):
     keys: list[Any]
 
 
-def read_keys(document: bytes) -> Mapping[str, RsaKey]:
-    """The keys for RS256 of a JWK set, by id. Entries of other kinds or that cannot be read are left out.
+def read_keys(document: bytes) -> Mapping[str, PublicKey]:
+    """The keys of a JWK set that we can verify with, by id. Others and those that are odd are left out.
 
     Raises:
         UnreadableKeysError: it is no set of keys.

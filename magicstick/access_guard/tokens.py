@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from magicstick.access_guard.signatures import ALGORITHM, unbase64
+from magicstick.access_guard.signatures import ALGORITHMS, unbase64
 from magicstick.runtime.logs import Secret
 
 
@@ -39,6 +39,8 @@ class Claims(msgspec.Struct, frozen=True):
 class Token:
     """A token, taken apart. Nothing in it may be believed before the signature is verified."""
 
+    algorithm: str
+    """With which algorithm it is said to be signed; only the key tells which one may be used."""
     kid: str
     """Which key is said to have signed it."""
     claims: Claims
@@ -49,8 +51,8 @@ class Token:
 def take_apart(token: Secret) -> Token | None:
     """The parts; None where it is no token that the realm could have signed.
 
-    Another algorithm than the realm's is refused here, "none" included, and so is a header that demands
-    what we do not understand (`crit`).
+    Another algorithm than those of `ALGORITHMS` is refused here, "none" included, and so is a header that
+    demands what we do not understand (`crit`).
     """
     text = token.get_secret_value()
     signed, _, signature = text.rpartition(".")
@@ -58,10 +60,10 @@ def take_apart(token: Secret) -> Token | None:
     try:
         header = msgspec.json.decode(unbase64(head), type=_Header)
         claims = msgspec.json.decode(unbase64(payload), type=Claims)
-        parts = Token(header.kid, claims, signed.encode("ascii"), unbase64(signature))
+        parts = Token(header.alg, header.kid, claims, signed.encode("ascii"), unbase64(signature))
     except (ValueError, msgspec.DecodeError, RecursionError):
         return None
-    return parts if header.alg == ALGORITHM and header.crit is None else None
+    return parts if header.alg in ALGORITHMS and header.crit is None else None
 
 
 def acceptable(claims: Claims, issuer: str, clients: AbstractSet[str], now_s: float) -> bool:

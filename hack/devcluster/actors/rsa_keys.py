@@ -5,7 +5,7 @@ import hashlib
 import json
 import random
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,14 @@ DIGEST_INFO = bytes.fromhex("3031300d060960864801650304020105000420")
 def base64url(content: bytes) -> str:
     """Without padding."""
     return urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def token(header: Mapping[str, Any], claims: Mapping[str, Any], sign: Callable[[bytes], bytes]) -> str:
+    """Signed claims."""
+    signed = ".".join(
+        base64url(json.dumps(part).encode()) for part in ({"typ": "JWT", **header}, dict(claims))
+    )
+    return f"{signed}.{base64url(sign(signed.encode()))}"
 
 
 @dataclass(frozen=True)
@@ -44,9 +52,7 @@ class SigningKey:
 
     def token(self, claims: Mapping[str, Any], **header: Any) -> str:
         """Signed claims."""
-        head = {"alg": "RS256", "typ": "JWT", "kid": self.kid, **header}
-        signed = ".".join(base64url(json.dumps(part).encode()) for part in (head, dict(claims)))
-        return f"{signed}.{base64url(self.sign(signed.encode()))}"
+        return token({"alg": "RS256", "kid": self.kid, **header}, claims, self.sign)
 
     def sign(self, message: bytes) -> bytes:
         """RSASSA-PKCS1-v1_5 with SHA-256."""

@@ -1,12 +1,15 @@
 """What the gateway hears, over HTTP, with a realm that is played (spec: companions §2, §7 E17 to E31)."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
+from hack.devcluster.actors.ec_keys import EcSigningKey
 from hack.devcluster.actors.keycloak import CLIENT
 from hack.devcluster.actors.rsa_keys import SigningKey
+from magicstick.access_guard.signatures import unbase64
 from tests.support.apiserver import Answer as Reply
 from tests.support.apiserver import Hang, Reset, status
 from tests.support.guard_scene import SECRET_PATH, client_secret, gatekeeping, instance_path
@@ -212,6 +215,41 @@ async def test_a_key_that_was_rotated_in_is_found_and_old_keys_are_not_believed_
         scene.clock.ahead_s += 1.0
         assert await scene.allowed("demo", scene.realm.token("alice"))
         assert scene.decisions() == {"granted": 4, "identity_unavailable": 1}
+
+
+async def test_a_token_is_believed_no_longer_than_the_realm_publishes_its_key() -> None:
+    async with gatekeeping() as scene:
+        scene.instance("demo", sharing=FOR_ALICE)
+        scene.realm.add("alice")
+        withdrawn = scene.realm.token("alice")
+        assert await scene.allowed("demo", withdrawn)
+        scene.realm.rotate("second")
+        del scene.realm.published[0]
+        scene.clock.ahead_s = 11.0  # within the half minute that the provider's yes is good for
+        assert await scene.allowed("demo", withdrawn), "nothing has brought the new keys yet"
+        assert await scene.allowed("demo", scene.realm.token("alice"))
+        assert not await scene.allowed("demo", withdrawn)
+
+
+async def test_a_realm_may_sign_with_elliptic_curves_and_a_token_never_chooses_the_algorithm() -> None:
+    async with gatekeeping() as scene:
+        scene.instance("demo", sharing=FOR_ALICE)
+        scene.realm.add("alice")
+        curve, rsa = EcSigningKey("curve"), scene.realm.key
+        scene.realm.published.append(curve.jwk)
+        said = json.loads(unbase64(scene.realm.token("alice").split(".")[1]))
+        assert await scene.allowed("demo", curve.token(said))
+        for token in (
+            curve.token(said, alg="RS256"),
+            curve.token(said, kid=rsa.kid),
+            curve.token(said, kid=rsa.kid, alg="RS256"),
+            rsa.token(said, alg="ES256"),
+            rsa.token(said, kid=curve.kid),
+            rsa.token(said, kid=curve.kid, alg="ES256"),
+        ):
+            assert not await scene.allowed("demo", token)
+        assert len(scene.realm.asked("/userinfo")) == 1
+        assert scene.decisions() == {"granted": 1, "no_identity": 6}
 
 
 @pytest.mark.req("MS-170")

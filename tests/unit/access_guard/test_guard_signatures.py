@@ -1,14 +1,16 @@
-"""RS256 against the example of RFC 7515, and against what must not pass."""
+"""RS256 and ES256 against the examples of RFC 7515, and against what must not pass."""
 
 import json
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hack.devcluster.actors.ec_keys import EcSigningKey
 from hack.devcluster.actors.rsa_keys import SigningKey
-from magicstick.access_guard.signatures import RsaKey, UnreadableKeysError, read_keys, unbase64
+from magicstick.access_guard.signatures import PublicKey, UnreadableKeysError, read_keys, unbase64
 from magicstick.access_guard.tokens import take_apart
 from magicstick.runtime.logs import Secret
 
@@ -29,13 +31,28 @@ SIGNATURE = unbase64(
 JWK = {"kty": "RSA", "kid": "rfc", "use": "sig", "alg": "RS256", "n": MODULUS, "e": "AQAB"}
 OURS = SigningKey.make("first")
 
+# RFC 7515, appendix A.3: the same on a curve.
+CURVE_JWK = {
+    "kty": "EC",
+    "kid": "rfc-curve",
+    "crv": "P-256",
+    "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+    "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+}
+CURVE_SIGNED = SIGNED.replace(b"eyJhbGciOiJSUzI1NiJ9", b"eyJhbGciOiJFUzI1NiJ9")
+CURVE_SIGNATURE = unbase64(
+    "DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q"
+)
+ON_CURVE = EcSigningKey("curve")
 
-def keys(*entries: Any) -> dict[str, RsaKey]:
+
+def keys(*entries: Any) -> dict[str, PublicKey]:
     return dict(read_keys(json.dumps({"keys": entries}).encode()))
 
 
-def test_the_example_of_the_rfc_passes() -> None:
+def test_the_examples_of_the_rfc_pass() -> None:
     assert keys(JWK)["rfc"].verifies(SIGNED, SIGNATURE)
+    assert keys(CURVE_JWK)["rfc-curve"].verifies(CURVE_SIGNED, CURVE_SIGNATURE)
 
 
 @given(st.integers(0, len(SIGNATURE) * 8 - 1))
@@ -54,7 +71,7 @@ def test_no_other_text_and_no_other_signature_pass(content: bytes) -> None:
 
 def test_a_signature_of_another_length_or_above_the_modulus_does_not_pass() -> None:
     key = keys(JWK)["rfc"]
-    above = int.from_bytes(SIGNATURE, "big") + key.modulus
+    above = int.from_bytes(SIGNATURE, "big") + int.from_bytes(unbase64(MODULUS), "big")
     for signature in (b"\x00" + SIGNATURE, SIGNATURE[1:], SIGNATURE + b"\x00", above.to_bytes(257, "big")):
         assert not key.verifies(SIGNED, signature)
 
@@ -96,6 +113,7 @@ def test_a_padding_that_is_read_kindly_elsewhere_does_not_pass(padded: Any) -> N
         {"n": ""},
         {"n": "A"},
         {"n": "_" * 1400},
+        {"crv": "P-256"},
         {"e": "AQ"},
         {"e": "AA"},
         {"e": "AQAA"},
@@ -107,6 +125,52 @@ def test_a_padding_that_is_read_kindly_elsewhere_does_not_pass(padded: Any) -> N
 )
 def test_a_key_that_may_not_be_used_is_left_out_and_its_neighbours_stay(changes: dict[str, Any]) -> None:
     assert list(keys({**JWK, **changes}, "no key", OURS.jwk)) == ["first"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kty": "RSA"},
+        {"use": "enc"},
+        {"alg": "ES384"},
+        {"alg": "RS256"},
+        {"alg": "none"},
+        {"crv": "P-384"},
+        {"crv": "secp256k1"},
+        {"crv": ""},
+        {"x": CURVE_JWK["y"]},
+        {"y": ""},
+        {"x": "A" * 43, "y": "A" * 43},
+        {"x": "AA" + CURVE_JWK["x"]},
+        {"x": "_" * 43},
+        {"y": 7},
+    ],
+    ids=str,
+)
+def test_a_key_on_a_curve_that_may_not_be_used_is_left_out_as_well(changes: dict[str, Any]) -> None:
+    assert list(keys({**CURVE_JWK, **changes}, ON_CURVE.jwk)) == ["curve"]
+
+
+@pytest.mark.parametrize("alg", [{}, {"alg": ""}])
+def test_a_key_need_not_say_its_algorithm_which_follows_from_its_kind(alg: dict[str, str]) -> None:
+    read = keys({**JWK, "alg": "", **alg}, {**CURVE_JWK, **alg})
+    assert {kid: key.algorithm for kid, key in read.items()} == {"rfc": "RS256", "rfc-curve": "ES256"}
+
+
+@given(st.integers(0, len(CURVE_SIGNATURE) * 8 - 1))
+def test_no_other_bit_of_a_signature_on_a_curve_passes(bit: int) -> None:
+    changed = bytearray(CURVE_SIGNATURE)
+    changed[bit // 8] ^= 1 << bit % 8
+    assert not keys(CURVE_JWK)["rfc-curve"].verifies(CURVE_SIGNED, bytes(changed))
+
+
+def test_a_signature_on_a_curve_has_one_form() -> None:
+    """Neither nothing, nor the form that libraries write, nor a zero (which any message would fit)."""
+    key = keys(CURVE_JWK)["rfc-curve"]
+    r, s = CURVE_SIGNATURE[:32], CURVE_SIGNATURE[32:]
+    der = encode_dss_signature(int.from_bytes(r, "big"), int.from_bytes(s, "big"))
+    for other in (b"", bytes(64), r + bytes(32), bytes(32) + s, s + r, r + s + b"\x00", der, r + s[:-1]):
+        assert not key.verifies(CURVE_SIGNED, other)
 
 
 @pytest.mark.parametrize("document", [b"", b"{}", b"[]", b'{"keys": {}}', b"<html>", b"[" * 5000])
@@ -122,7 +186,8 @@ def test_a_token_is_taken_apart() -> None:
     text = OURS.token({**CLAIMS, "realm_access": {"roles": ["a", "b"]}})
     token = take_apart(Secret(text))
     assert token is not None
-    assert (token.kid, token.claims.exp, token.claims.roles) == ("first", 1.5, frozenset("ab"))
+    assert (token.kid, token.algorithm) == ("first", "RS256")
+    assert (token.claims.exp, token.claims.roles) == (1.5, frozenset("ab"))
     assert keys(OURS.jwk)["first"].verifies(token.signed, token.signature)
 
 
@@ -134,6 +199,8 @@ def test_a_token_is_taken_apart() -> None:
         "a.b.c",
         OURS.token(CLAIMS, alg="none"),
         OURS.token(CLAIMS, alg="HS256"),
+        OURS.token(CLAIMS, alg="PS256"),
+        ON_CURVE.token(CLAIMS, alg="ES512"),
         OURS.token(CLAIMS, alg="rs256"),
         OURS.token(CLAIMS, alg=["RS256"]),
         OURS.token(CLAIMS, kid=None),
