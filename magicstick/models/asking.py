@@ -1,15 +1,20 @@
-"""What is to be asked of the Pods of a model (spec: models §10.3, §13); vLLM is asked nothing."""
+"""What is to be asked of the Pods of a model (spec: models §10.3, §13; realtime §9).
+
+vLLM under KubeAI is asked nothing.
+"""
 
 from magicstick.kube.objects import Resource
+from magicstick.models.direct import live_deployment
 from magicstick.models.endpoints import direct_endpoints, kubeai_endpoints
 from magicstick.models.freetoken_health import FreeTokenQuestion
 from magicstick.models.freetoken_runtime import FreeTokenRuntime, freetoken_runtime
-from magicstick.models.kinds import DEPLOYMENT
 from magicstick.models.observation import ModelObservation
 from magicstick.models.ollama import OllamaQuestion, source_of
-from magicstick.models.places import belongs
 from magicstick.models.questions import Question
-from magicstick.models.resolved import ResolvedFreeToken, ResolvedKubeAi, ResolvedLocal
+from magicstick.models.realtime.health import RealtimeQuestion
+from magicstick.models.realtime.objects import PORT as REALTIME_PORT
+from magicstick.models.resolved import ResolvedFreeToken, ResolvedKubeAi, ResolvedLocal, ResolvedRealtime
+from magicstick.models.serving import direct_replicas
 
 
 def question_of(o: ModelObservation, model: ResolvedLocal) -> Question | None:
@@ -24,6 +29,8 @@ def question_of(o: ModelObservation, model: ResolvedLocal) -> Question | None:
             )
         case ResolvedFreeToken():
             return _of_freetoken(o, model)
+        case ResolvedRealtime():
+            return _of_realtime(o, model)
         case _:
             return None
 
@@ -37,6 +44,14 @@ def _of_freetoken(o: ModelObservation, model: ResolvedFreeToken) -> FreeTokenQue
     return FreeTokenQuestion(runtime.health_path, runtime.version, endpoints)
 
 
-def _deployment(o: ModelObservation, model: ResolvedFreeToken) -> Resource | None:
-    found = (each for each in o.runtimes if each.kind == DEPLOYMENT and belongs(each, model))
-    return next((each.live for each in found if not each.live.metadata.dying), None)
+def _of_realtime(o: ModelObservation, model: ResolvedRealtime) -> RealtimeQuestion | None:
+    """Only a runtime that is rolled out is asked: until then its Pod says more (spec: realtime §9)."""
+    deployment = _deployment(o, model)
+    if deployment is None or direct_replicas(deployment) < 1:
+        return None
+    return RealtimeQuestion(direct_endpoints(o.pods or (), deployment, REALTIME_PORT))
+
+
+def _deployment(o: ModelObservation, model: ResolvedFreeToken | ResolvedRealtime) -> Resource | None:
+    found = live_deployment(o, model)
+    return None if found is None or found.metadata.dying else found

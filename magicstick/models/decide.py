@@ -24,11 +24,14 @@ from magicstick.models.observation import ModelObservation, Runtime
 from magicstick.models.places import belongs
 from magicstick.models.plans import kept, released, removal, report
 from magicstick.models.publication import publication
+from magicstick.models.realtime import decide as realtime
+from magicstick.models.realtime.failures import failure
 from magicstick.models.resolved import (
     Refusal,
     ResolvedFreeToken,
     ResolvedKubeAi,
     ResolvedLocal,
+    ResolvedRealtime,
 )
 from magicstick.models.status import ModelPhase, ModelReason, Outcome
 from magicstick.modules.facts import State
@@ -51,6 +54,8 @@ def decide(o: ModelObservation, now: datetime) -> Plan:
             return kubeai.decide(o, o.resolved, now)
         case ResolvedFreeToken():
             return freetoken.decide(o, o.resolved)
+        case ResolvedRealtime():
+            return realtime.decide(o, o.resolved)
         case _:
             return publication(o)
 
@@ -60,6 +65,9 @@ def decide_failure(o: ModelObservation, error: ApiError) -> Plan:
 
     The server's own words stay in the operator's log: they may quote anything (spec: models §9).
     """
+    if o.serves_realtime and (found := failure(o, error)) is not None:
+        phase, reason, message = found
+        return report(o, phase, reason, message)
     match error:
         case NameConflict():
             return report(o, ModelPhase.DEGRADED, ModelReason.NAME_CONFLICT, f"{error.message}.")
@@ -170,7 +178,12 @@ def _unclear_module(o: ModelObservation) -> Plan | None:
 
 
 def _no_gpu(o: ModelObservation) -> Plan | None:
-    """Row 14; a target without resources needs none."""
+    """Row 14; a target without resources needs none. A realtime model has a device check of its own."""
+    if isinstance(o.resolved, ResolvedRealtime):
+        missing = o.resolved.missing
+        return (
+            report(o, ModelPhase.WAITING_FOR_GPU, ModelReason.WAITING_FOR_GPU, missing) if missing else None
+        )
     if not isinstance(o.resolved, ResolvedLocal):
         return None
     target = o.resolved.target

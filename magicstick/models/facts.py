@@ -25,9 +25,11 @@ from magicstick.modules.objects import Site
 from magicstick.modules.ports import Reads
 from magicstick.runtime.clock import Clock, SystemClock
 
-RUNTIME_KINDS: Final = (KUBEAI_MODEL, DEPLOYMENT, SERVICE)
+RUNTIME_KINDS: Final = (KUBEAI_MODEL, DEPLOYMENT, SERVICE, CONFIG_MAP)
 LABEL_INDEX: Final = "model"
 """Activations by the label that what serves them carries; those objects, and Pods, by that label."""
+NODE_INDEX: Final = "node"
+"""Activations by the node that they name."""
 EVIDENCE_CHECK_S: Final = 60.0
 """What a host says of itself ages without any change of its node, so it is judged anew so often."""
 
@@ -62,11 +64,16 @@ class ModelFacts:
         """All activations, of other Appliances too."""
         store: Store[Resource] = self._reads.store(MODEL_ACTIVATION, self.site.appliance_namespace)
         store.index(LABEL_INDEX, _by_own_label)
+        store.index(NODE_INDEX, _by_own_node)
         return store
 
     def labelled(self, label: str) -> Iterator[ObjectKey]:
         """The activations that objects with this label serve."""
         return (each.metadata.key for each in self.activations.by_index(LABEL_INDEX, label))
+
+    def naming(self, node: str) -> Iterator[ObjectKey]:
+        """The activations that name this node: realtime models run nowhere else."""
+        return (each.metadata.key for each in self.activations.by_index(NODE_INDEX, node))
 
     # --- what serves them ------------------------------------------------------------------------
 
@@ -76,7 +83,7 @@ class ModelFacts:
         KubeAI's kind may be absent: then there are no Models.
         """
         for kind in RUNTIME_KINDS:
-            state = self._reads.state(kind)
+            state = self._reads.state(kind, "")
             absent = kind == KUBEAI_MODEL and state is InformerState.ABSENT
             if state is not InformerState.SYNCED and not absent:
                 return f"{kind.kind}s cannot be read now ({state})"
@@ -118,7 +125,7 @@ class ModelFacts:
         return store.get(key), store.synced
 
     def _indexed(self, kind: Kind, by: Callable[[Any], tuple[str, ...]]) -> Store[Resource]:
-        store: Store[Resource] = self._reads.store(kind)
+        store: Store[Resource] = self._reads.store(kind, "")
         store.index(LABEL_INDEX, by)
         return store
 
@@ -177,6 +184,13 @@ def _meaning(node: View | None) -> tuple[object, ...] | None:
 
 def _by_own_label(activation: Resource) -> tuple[str, ...]:
     return (activation_label(activation.metadata.name),)
+
+
+def _by_own_node(activation: Resource) -> tuple[str, ...]:
+    local = activation.spec.get("local")
+    realtime = local.get("realtime") if isinstance(local, Mapping) else None
+    node = realtime.get("gpuNode") if isinstance(realtime, Mapping) else None
+    return (node,) if isinstance(node, str) else ()
 
 
 def _by_label(served: Resource) -> tuple[str, ...]:

@@ -1,23 +1,22 @@
 """The decision about a model that FreeToken serves directly (spec: models §13)."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from magicstick.kube.objects import Resource
+from magicstick.models.direct import State, failed_rollout, health_problem, live_deployment
 from magicstick.models.freetoken_objects import deployment, endpoint, service
 from magicstick.models.freetoken_runtime import CONFIG_MAP, FreeTokenRuntime, freetoken_runtime
 from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.observation import CheckState, ModelObservation
-from magicstick.models.plans import carry_out, kept, report, still_serving
+from magicstick.models.plans import carry_out, kept, report
 from magicstick.models.pods import PodView, trouble
 from magicstick.models.publication import publication
 from magicstick.models.resolved import ResolvedFreeToken
 from magicstick.models.serving import direct_replicas
 from magicstick.models.status import ModelPhase, ModelReason, Report
-from magicstick.runtime.conditions import conditions_of, cut, find
 from magicstick.runtime.plan import Apply, Plan, Step
 
-DETAIL_LIMIT: Final = 500
+NOT_ASKED: Final = "It is not known yet whether the runtime has loaded the model."
 
 
 def decide(o: ModelObservation, model: ResolvedFreeToken) -> Plan:
@@ -45,16 +44,14 @@ def _running(o: ModelObservation, model: ResolvedFreeToken, runtime: FreeTokenRu
         Apply(SERVICE, service(model, runtime)),
         Apply(DEPLOYMENT, deployment(model, runtime)),
     )
-    live = next((each.live for each in o.runtimes if each.kind == DEPLOYMENT), None)
+    live = live_deployment(o, model)
     ready = live is not None and direct_replicas(live) > 0
-    state = _unwell(o) or (_unhealthy(o) if ready else _starting(o, live))
+    unhealthy = health_problem(o, ModelReason.WAITING_FOR_FREETOKEN_HEALTH, NOT_ASKED) if ready else None
+    state = _unwell(o) or (unhealthy if ready else _starting(o, live))
     if state is None:
         return publication(o, endpoint=endpoint(model, runtime), steps=steps)
     phase, reason, message = state
     return carry_out(o, Report(phase=phase, reason=reason, message=message, effective=ready), steps)
-
-
-State = tuple[ModelPhase, str, str]
 
 
 def _unwell(o: ModelObservation) -> State | None:
@@ -64,19 +61,10 @@ def _unwell(o: ModelObservation) -> State | None:
     return ModelPhase.DEGRADED, ModelReason.FREETOKEN_HEALTH_FAILED, message
 
 
-def _unhealthy(o: ModelObservation) -> State | None:
-    """With a replica that is ready: None once its health is known to be good, or was and nobody can tell."""
-    if o.check.state is CheckState.PASSED:
-        return None
-    if o.check.state is CheckState.UNKNOWN and still_serving(o):
-        return None
-    message = o.check.message or "It is not known yet whether the runtime has loaded the model."
-    return ModelPhase.STARTING, ModelReason.WAITING_FOR_FREETOKEN_HEALTH, message
-
-
 def _starting(o: ModelObservation, live: Resource | None) -> State:
-    if live is not None and (failed := _progress_failure(live)) is not None:
-        return ModelPhase.DEGRADED, ModelReason.FREETOKEN_DEPLOYMENT_FAILED, failed
+    if live is not None and (failed := failed_rollout(live, {"Progressing": "False"})) is not None:
+        message = f"The Deployment does not progress: {failed}"
+        return ModelPhase.DEGRADED, ModelReason.FREETOKEN_DEPLOYMENT_FAILED, message
     found = trouble(_pods(o))
     if found is not None:
         return ModelPhase.STARTING, found.reason, f"{found.message}."
@@ -86,10 +74,3 @@ def _starting(o: ModelObservation, live: Resource | None) -> State:
 
 def _pods(o: ModelObservation) -> tuple[PodView, ...]:
     return tuple(each for each in o.pods or () if each.live)
-
-
-def _progress_failure(live: Resource) -> str | None:
-    progress: Mapping[str, object] | None = find(conditions_of(live.status), "Progressing")
-    if progress is None or progress.get("status") != "False":
-        return None
-    return f"The Deployment does not progress: {cut(str(progress.get('message', '')), DETAIL_LIMIT)}"

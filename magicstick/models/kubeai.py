@@ -10,8 +10,7 @@ from magicstick.kube.kinds import POD
 from magicstick.kube.objects import Resource
 from magicstick.models.objects import Object, kubeai_model
 from magicstick.models.observation import CheckState, ModelObservation
-from magicstick.models.places import belongs
-from magicstick.models.plans import carry_out, kept, removal, report, still_serving
+from magicstick.models.plans import carry_out, kept, report, still_serving, without_slot
 from magicstick.models.pods import PodView, ended, failure, pods_of, trouble
 from magicstick.models.publication import publication
 from magicstick.models.resolved import ProfileChoice, ProfileWait, ResolvedKubeAi, WaitReason
@@ -134,10 +133,7 @@ def _no_slot(o: ModelObservation) -> Plan | None:
     """Rows 19 and 22: without a slot the Model must not run (spec: models §8.5)."""
     if o.sharing is None or not o.sharing.refused:
         return None
-    stands = [each for each in o.runtimes if belongs(each, o.resolved)]
-    return report(
-        o, ModelPhase.STARTING, ModelReason.WAITING_FOR_GPU_SHARING, o.sharing.refused, removal(stands)
-    )
+    return without_slot(o, o.sharing.refused)
 
 
 def _model_leaving(o: ModelObservation) -> Plan | None:

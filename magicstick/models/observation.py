@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
+from magicstick.api import labels
 from magicstick.api.model_activation import ModelActivationSpec
 from magicstick.api.model_activation_status import ModelActivationStatus
 from magicstick.api.parse import InvalidSpec
@@ -12,7 +13,7 @@ from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.models.objects import serves
 from magicstick.models.pods import PodView
-from magicstick.models.resolved import ProfileChoice, ProfileWait, Refusal, Resolved
+from magicstick.models.resolved import Backend, ProfileChoice, ProfileWait, Refusal, Resolved
 from magicstick.modules.facts import Readiness
 from magicstick.runtime.plan import Create
 
@@ -160,6 +161,13 @@ class ModelObservation:
     def realtime(self) -> bool:
         """Whether the realtime runtime is asked for: the key alone decides (spec: realtime §2)."""
         return self.local and asks_for_realtime(self.activation)
+
+    @property
+    def serves_realtime(self) -> bool:
+        """Whether a realtime runtime is asked for, or is left and has to go."""
+        backend = Backend.REALTIME
+        left = any(each.live.metadata.labels.get(labels.RUNTIME_BACKEND) == backend for each in self.runtimes)
+        return self.realtime or left
 
     @property
     def namespace(self) -> str:

@@ -6,12 +6,14 @@ from typing import Final
 
 from magicstick.api import labels
 from magicstick.api.kinds import KUBEAI_MODEL
+from magicstick.kube.kinds import CONFIG_MAP
 from magicstick.kube.objects import Resource
 from magicstick.models import kv_cache
 from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.observation import ModelObservation, Runtime
+from magicstick.models.places import belongs
 from magicstick.models.pods import pods_of
-from magicstick.models.resolved import Resolved, ResolvedFreeToken, ResolvedKubeAi
+from magicstick.models.resolved import Backend, Resolved, ResolvedLocal
 from magicstick.models.serving import direct_replicas, replicas
 from magicstick.models.status import (
     CATALOG_PUBLISHED,
@@ -25,7 +27,7 @@ from magicstick.models.status import (
 from magicstick.runtime.conditions import conditions_of, is_true
 from magicstick.runtime.plan import Delete, Finalizer, Plan, Step
 
-_REMOVAL_ORDER: Final = (KUBEAI_MODEL, DEPLOYMENT, SERVICE)
+_REMOVAL_ORDER: Final = (KUBEAI_MODEL, DEPLOYMENT, SERVICE, CONFIG_MAP)
 """The reverse of the order in which they are made."""
 
 
@@ -70,7 +72,8 @@ def carry_out(
         profile=told.profile or _named_profile(o),
         requested_kv_cache_type=kv_cache.requested(o.activation.spec) if o.local else "",
         catalog_id="" if o.resolved is not None and resolved is None else o.name,
-        model_ref="" if resolved is None else f"{resolved.backend}/{o.name}",
+        model_ref=_model_ref(o, resolved),
+        pod_recovery=_kept_recovery(o) if o.realtime else told.pod_recovery,
     )
     status = model_status(o.generation, complete)
     return Plan(outcome or told.phase, (*o.requests, *steps), finalizer(o), status, log={"model": o.name})
@@ -81,6 +84,12 @@ def kept(o: ModelObservation, reason: ModelReason, message: str) -> Plan:
     if o.activation.status.get("phase"):
         return Plan(Outcome.HELD, o.requests, finalizer(o))
     return report(o, ModelPhase.STARTING, reason, message)
+
+
+def without_slot(o: ModelObservation, refused: str) -> Plan:
+    """Without a slot of its GPU what serves a model must not run (spec: models §8.5, realtime §15)."""
+    stands = [each for each in o.runtimes if belongs(each, o.resolved)]
+    return report(o, ModelPhase.STARTING, ModelReason.WAITING_FOR_GPU_SHARING, refused, removal(stands))
 
 
 def released() -> Plan:
@@ -136,6 +145,13 @@ def _serves_now(o: ModelObservation, runtime: Runtime) -> bool:
     return runtime.kind == KUBEAI_MODEL and replicas(runtime.live, o.pods or ())[0] > 0
 
 
+def _model_ref(o: ModelObservation, resolved: Resolved | None) -> str:
+    """What serves the model; that it is the realtime runtime does not depend on the rest of the spec."""
+    if resolved is not None:
+        return f"{resolved.backend}/{o.name}"
+    return f"{Backend.REALTIME}/{o.name}" if o.realtime else ""
+
+
 def _named_profile(o: ModelObservation) -> str:
     """The profile that the standing Model names."""
     named = None if o.model is None else o.model.spec.get("resourceProfile")
@@ -148,7 +164,7 @@ def _resolved(o: ModelObservation) -> Resolved | None:
 
 def _engine(o: ModelObservation, live: Resource) -> str:
     resolved = _resolved(o)
-    if isinstance(resolved, ResolvedKubeAi | ResolvedFreeToken):
+    if isinstance(resolved, ResolvedLocal):
         return f"{resolved.engine_title} on {resolved.target.display_name}"
     return str(live.spec.get("engine") or live.metadata.labels.get(labels.ENGINE, "the engine"))
 
@@ -159,6 +175,12 @@ def _awaited(o: ModelObservation) -> Mapping[str, object] | None:
     if stored is None or o.model is None or pods_of(o.pods or (), o.model):
         return None
     return stored.model_dump(by_alias=True)
+
+
+def _kept_recovery(o: ModelObservation) -> Mapping[str, object] | None:
+    """KubeAI's timers do not apply to a realtime runtime: what they said is kept (spec: realtime §12)."""
+    stored = o.status.pod_recovery
+    return None if stored is None else stored.model_dump(by_alias=True)
 
 
 def _attempts(o: ModelObservation) -> Mapping[str, object] | None:

@@ -17,14 +17,22 @@ CATALOG_NAMESPACE: Final = "ai"
 
 
 def publication(
-    o: ModelObservation, *, profile: str = "", endpoint: str = "", steps: tuple[Step, ...] = ()
+    o: ModelObservation,
+    *,
+    profile: str = "",
+    endpoint: str = "",
+    steps: tuple[Step, ...] = (),
+    ready: ModelReason = ModelReason.CATALOG_READY,
 ) -> Plan:
-    """The plan for an external model, or for a local one whose runtime is fine."""
+    """The plan for an external model, or for a local one whose runtime is fine.
+
+    `ready` is the reason that it has once it is published.
+    """
     listed = is_published(o)
     known: State = "Unknown" if o.published is None and not listed else ("True" if listed else "False")
     told = Report(
         phase=ModelPhase.READY if listed else ModelPhase.RECONCILING,
-        reason=ModelReason.CATALOG_READY if listed else ModelReason.WAITING_FOR_CATALOG,
+        reason=ready if listed else ModelReason.WAITING_FOR_CATALOG,
         message=_message(o, known),
         profile=profile,
         endpoint=endpoint,

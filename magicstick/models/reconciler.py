@@ -28,7 +28,7 @@ from magicstick.models.pods import SELECTOR, PodView
 from magicstick.models.ports import CacheGate, Catalogs, ModelSettings, Seams, WakeUp
 from magicstick.models.release_facts import ReleaseFacts
 from magicstick.models.resolve import ModelCatalogs, resolve
-from magicstick.models.resolved import Refusal, ResolvedKubeAi, ResolvedLocal
+from magicstick.models.resolved import Backend, Refusal, ResolvedKubeAi, ResolvedLocal
 from magicstick.models.samples import settled
 from magicstick.models.status import DUE_S, ModelPhase, Outcome
 from magicstick.models.wakes import ModelWakes, pod_changed, target_of
@@ -52,8 +52,8 @@ class ModelReconciler:
 
     The watch needs: ModelActivations, ModuleActivations and HostOperations in the Appliance's namespace,
     Kustomizations in Flux's, CustomResourceDefinitions, Nodes, KubeAI Models, model Pods, and the
-    Deployments and Services of ours; KubeAI's HelmRelease, Deployment and configuration; the profile store;
-    the catalog that the model catalog publishes.
+    Deployments, Services and ConfigMaps of ours; KubeAI's HelmRelease, Deployment and configuration; the
+    profile store; the catalog that the model catalog publishes.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class ModelReconciler:
             return replace(o, unknown="There is no usable copy of a catalog yet", without_catalog=True)
         if hardware is None and o.activation.spec.get("type") != "external":
             return replace(o, unknown="Nodes cannot be read now")
-        resolved = resolve(o.activation, catalogs, hardware or Hardware())
+        resolved = resolve(o.activation, catalogs, hardware or Hardware(), o.sharing)
         if isinstance(resolved, Refusal):
             return replace(o, resolved=resolved)
         modules = self.facts.modules
@@ -202,7 +202,8 @@ def _declare(site: Site, wakes: ModelWakes, release: ReleaseFacts, resync_s: flo
         primary=MODEL_ACTIVATION,
         namespace=site.appliance_namespace,
         finalizer=labels.MODEL_FINALIZER,
-        writes=frozenset({MODULE_ACTIVATION, KUBEAI_MODEL, DEPLOYMENT, SERVICE, POD}),
+        tells_failures=True,
+        writes=frozenset({MODULE_ACTIVATION, KUBEAI_MODEL, DEPLOYMENT, SERVICE, CONFIG_MAP, POD}),
         edges=(
             *_runtime_edges(site, wakes),
             *_surrounding_edges(site, wakes),
@@ -235,6 +236,12 @@ def _runtime_edges(site: Site, wakes: ModelWakes) -> tuple[Edge[Any], ...]:
         ),
         Edge(DEPLOYMENT, wakes.by_runtime, "whether a direct runtime is rolled out", label_selector=ours),
         Edge(SERVICE, wakes.by_runtime, "whether a direct runtime can be reached"),
+        Edge(
+            CONFIG_MAP,
+            wakes.by_runtime,
+            "with which stages a realtime runtime starts",
+            label_selector=f"{ours},{labels.RUNTIME_BACKEND}={Backend.REALTIME}",
+        ),
         Edge(
             CONFIG_MAP,
             wakes.everyone,

@@ -5,7 +5,6 @@ its preset and profile, then its own fields. Modules come last, since a model th
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 from magicstick.api.model_activation import ModelActivationSpec
 from magicstick.catalogs.compute_targets import ComputeTargetCatalog
@@ -18,10 +17,10 @@ from magicstick.models.hardware import Hardware
 from magicstick.models.kubeai_rules import resolve_kubeai
 from magicstick.models.local_rules import Ground
 from magicstick.models.memory import check_amounts
+from magicstick.models.observation import Sharing, asks_for_realtime
+from magicstick.models.realtime.rules import resolve_realtime, without_empty
 from magicstick.models.resolved import Refusal, Resolved, ResolvedExternal
-from magicstick.models.validation import RefusedError, check_namespace, read_spec, refuse
-
-_REALTIME: Final = "spec.local.realtime"
+from magicstick.models.validation import RefusedError, check_namespace, read_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +32,24 @@ class ModelCatalogs:
     modules: ModuleCatalog
 
 
-def resolve(activation: Resource, catalogs: ModelCatalogs, hardware: Hardware) -> Resolved | Refusal:
+def resolve(
+    activation: Resource, catalogs: ModelCatalogs, hardware: Hardware, sharing: Sharing | None = None
+) -> Resolved | Refusal:
     """The model that `activation` asks for. Total: bad input is a `Refusal`, never an exception.
 
     Assumes that `hardware` is complete: a node that is missing there counts as absent. External models do
-    not look at it.
+    not look at it. `sharing` matters to realtime models alone, which bind a shared GPU themselves.
     """
+    realtime = asks_for_realtime(activation)
     try:
-        spec = read_spec(activation)
+        spec = read_spec(without_empty(activation) if realtime else activation)
         check_namespace(spec)
         if spec.type == "external":
             return _external(activation.metadata.name, spec, catalogs.modules)
-        if spec.local.realtime is not None:
-            refuse(_REALTIME, "is not served by this version: remove it, or keep the model disabled")
-        check_amounts(spec.local)
         ground = Ground(activation.metadata.name, spec, catalogs.targets, catalogs.presets, hardware)
+        if realtime:
+            return resolve_realtime(ground, catalogs.modules, sharing)
+        check_amounts(spec.local)
         if spec.local.engine == "FreeToken":
             return resolve_freetoken(ground, catalogs.modules)
         return resolve_kubeai(ground, spec.local.engine, catalogs.modules)

@@ -75,14 +75,14 @@ def find_target(catalog: ComputeTargetCatalog, name: str) -> ComputeTarget:
         RefusedError: it has none, or one that is wrong.
     """
     definition = catalog.targets.get(name)
-    if definition is not None:
-        return definition
-    problem = catalog.invalid.get(f"targets.{name}")
-    if problem:
-        refuse(_FIELD, f"has an invalid entry in the compute-target catalog ({problem})")
-    offered = ", ".join(catalog.targets)
-    known = f"one of {offered}, as the catalog has them" if offered else "in the catalog, which has none"
-    refuse(_FIELD, f"must be {known}")
+    if definition is None:
+        problem = catalog.invalid.get(f"targets.{name}")
+        if problem:
+            refuse(_FIELD, f"has an invalid entry in the compute-target catalog ({problem})")
+        offered = ", ".join(catalog.targets)
+        known = f"one of {offered}, as the catalog has them" if offered else "in the catalog, which has none"
+        refuse(_FIELD, f"must be {known}")
+    return definition
 
 
 def amount(quantities: Mapping[str, str], name: str) -> int:

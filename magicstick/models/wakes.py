@@ -69,7 +69,12 @@ class ModelWakes:
                 yield from self._facts.labelled(each.metadata.labels.get(MODEL_LABEL, ""))
 
     def by_node(self, old: View | None, new: View | None) -> Iterator[ObjectKey]:
-        """Models on accelerators that the node has; all local ones where the platform of a node is news."""
+        """Models on accelerators that the node has, and those that name the node themselves.
+
+        All local ones where the platform of a node is news.
+        """
+        for name in {each.metadata.name for each in (old, new) if each is not None}:
+            yield from self._facts.naming(name)
         everyone = platform_changed(old, new)
         concerned = frozenset(self._on_targets(old, new))
         if not (everyone or concerned):

@@ -95,6 +95,10 @@ class Declaration:
     """Whose status it is. False: nobody here ever writes it. True: a fault of the operator is told there
     as well. By default plans may write it, and faults are told where a finalizer makes the object ours."""
 
+    tells_failures: bool = False
+    """Whether `decide_failure` is asked about every failed request, also about one that may pass by itself on
+    an object that has a status; otherwise such a failure leaves the status alone."""
+
     @property
     def tells_faults(self) -> bool:
         """Whether a fault of the operator is told on the object."""
@@ -126,7 +130,8 @@ class Reconciler(Protocol[Obs]):
         """What to report after a step failed with `error`: a plan without steps.
 
         Asked when the server refuses something until a change (`Rejected`, `NamespaceTerminating`),
-        and, while the object has no status at all, after any other failure of a request.
+        and after any other failure of a request while the object has no status at all, or where the
+        declaration `tells_failures`.
         """
         ...
 

@@ -20,6 +20,7 @@ What failed                          what happens
     TooManyRequests                  back-off, not before the server wishes; status untouched
     Unavailable and the rest         back-off; status untouched, unless there never was one
     FenceClosed                      back-off
+    anything that may pass           where the declaration `tells_failures`, `decide_failure` is reported too
     any other exception              logged once; `Stalled` with `InternalError`; back-off
 """
 
@@ -144,7 +145,7 @@ class Skeleton(Generic[Obs]):
             except (Conflict, NotFound) as error:
                 conflicts += 1
                 if conflicts > CONFLICT_RETRIES or isinstance(error, KindNotServed):
-                    raise
+                    return await self._lasting(key, observation, error)
                 await self._refresh(self._declaration.primary, key)
             except ApiError as error:
                 return await self._failed(key, observation, error)
@@ -221,10 +222,17 @@ class Skeleton(Generic[Obs]):
 
     # --- failures --------------------------------------------------------------------------------
 
+    async def _lasting(self, key: ObjectKey, observation: Obs, error: ApiError) -> Result:
+        """A conflict that reading again did not end. Raises what is not reported."""
+        if not self._declaration.tells_failures:
+            raise error
+        return await self._failed(key, observation, error)
+
     async def _failed(self, key: ObjectKey, observation: Obs, error: ApiError) -> Result:
         """Report what the server will refuse until something changes. Raises what may pass by itself."""
         refused = isinstance(error, Rejected | NamespaceTerminating)
-        if not refused and (isinstance(error, FenceClosed) or self._has_status(key)):
+        told = refused or self._declaration.tells_failures or not self._has_status(key)
+        if not told or isinstance(error, FenceClosed):
             raise error
         plan = self._reconciler.decide_failure(observation, error, self._clock.now())
         if self._declaration.owns_status is not False:

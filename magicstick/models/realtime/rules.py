@@ -1,4 +1,4 @@
-"""The resolution of a realtime model: its shape, its image, its node and its devices (spec: realtime §2 to §5).
+"""The resolution of a realtime model: shape, image, node and devices (spec: realtime §2 to §5).
 
 Whether a model fits a chip is not judged here, and memory is only ever reported: estimates refuse nothing.
 """
@@ -73,7 +73,7 @@ def resolve_realtime(ground: Ground, modules: ModuleCatalog, sharing: Sharing | 
     draft = _draft(ground)
     _check_model(ground, draft.wanted)
     _check_settings_of_others(ground.local)
-    _check_amounts(draft.wanted)
+    _check_amounts(draft.wanted, draft.profile)
     image = _image(draft.wanted, draft.profile)
     node = find_node(ground.hardware.nodes, draft.wanted.gpu_node)
     hold = hold_of(draft.profile.backend, draft.profile.resources, node, sharing)
@@ -116,12 +116,13 @@ def _draft(ground: Ground) -> _Draft:
 def _profile(ground: Ground, name: str) -> RealtimeProfile:
     engine = ground.targets.engines.get(ENGINE)
     profiles = {} if engine is None else engine.realtime_profiles
-    if name in profiles:
-        return profiles[name]
-    if problem := ground.targets.invalid.get(f"engines.{ENGINE}.realtimeProfiles.{name}"):
-        refuse(f"{_SETTINGS}.profile", f"has an invalid entry in the compute-target catalog ({problem})")
-    offered = f"one of {', '.join(profiles)}" if profiles else "in the compute-target catalog, which has none"
-    refuse(f"{_SETTINGS}.profile", f"must be {offered}")
+    if name not in profiles:
+        invalid = ground.targets.invalid.get(f"engines.{ENGINE}.realtimeProfiles.{name}")
+        if invalid:
+            refuse(f"{_SETTINGS}.profile", f"has an invalid entry in the compute-target catalog ({invalid})")
+        offered = f"one of {', '.join(profiles)}" if profiles else "in the catalog, which has none"
+        refuse(f"{_SETTINGS}.profile", f"must be {offered}")
+    return profiles[name]
 
 
 # --- rules -------------------------------------------------------------------------------------------
@@ -166,7 +167,10 @@ def _check_settings_of_others(local: LocalModel) -> None:
             refuse(f"spec.local.{name}", "must be left out for a realtime model")
 
 
-def _check_amounts(wanted: Realtime) -> None:
+def _check_amounts(wanted: Realtime, profile: RealtimeProfile) -> None:
+    if wanted.gpu_count not in profile.gpu_counts:
+        offered = " or ".join(map(str, profile.gpu_counts))
+        refuse(f"{_SETTINGS}.gpuCount", f"must be {offered} for the profile {wanted.profile}")
     for name, value in (
         ("systemMemoryMi", wanted.system_memory_mi),
         ("thinkerCpuOffloadGiB", wanted.thinker_cpu_offload_gi_b),

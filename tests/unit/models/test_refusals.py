@@ -160,7 +160,12 @@ RULES: list[tuple[str, Mapping[str, Any], str, str]] = [
     ("19 CPU with VRAM", {**CPU, "vram": "4Gi"}, "vram", "must be left out on CPU"),
     ("19 CPU with VRAM in MiB", {**CPU, "vramMi": 4096}, "vramMi", "must be left out on CPU"),
     ("21 Ollama with arguments", {**CPU, **OLLAMA, "args": ["--x"]}, "args", "must be left out for OLlama"),
-    ("22 realtime", {"realtime": {"profile": "p", "gpuNode": "n"}}, "realtime", "is not served"),
+    (
+        "22 realtime",
+        {"realtime": {"profile": "p", "gpuNode": "n"}},
+        "realtime.profile",
+        "must be one of qwen3-omni",
+    ),
     (
         "fewer replicas than the least",
         {**CPU, "minReplicas": 3, "maxReplicas": 2},
