@@ -5,6 +5,7 @@ import asyncio
 import base64
 import contextlib
 import logging
+import tempfile
 from pathlib import Path
 
 import yaml
@@ -13,7 +14,7 @@ from aiohttp import web
 from hack.bare import BareClient
 from hack.devcluster.actors.following import Collection
 from hack.devcluster.actors.gpu import GpuActor
-from hack.devcluster.actors.helm import HelmActor
+from hack.devcluster.actors.helm import HelmActor, real_charts
 from hack.devcluster.actors.kubeai import NAMESPACE, KubeAiActor
 from hack.devcluster.actors.litellm import LiteLlmActor
 from hack.devcluster.actors.secret_generator import SecretGenerator
@@ -63,12 +64,13 @@ async def serve_litellm(client: BareClient, port: int) -> None:
         await secrets.follow()
 
 
-async def act(kubeconfig: Path, port: int, litellm_port: int) -> None:
+async def act(kubeconfig: Path, helm: Path, port: int, litellm_port: int) -> None:
     """Run all actors until cancelled; a fault of one ends them all."""
     async with client_of(kubeconfig) as client, asyncio.TaskGroup() as group:
         for plural in ("helmrepositories", "ocirepositories"):
             group.create_task(SourceActor(client, plural).run())
-        group.create_task(HelmActor(client).run())
+        kept = Path(tempfile.gettempdir())  # the cluster's own, which ends with it
+        group.create_task(HelmActor(client, real=real_charts(client, helm, kubeconfig, kept)).run())
         group.create_task(GpuActor(client).run())
         group.create_task(SecretGenerator(client).run())
         group.create_task(KubeAiActor(client).run())
@@ -88,7 +90,7 @@ def main() -> None:
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(act(arguments.kubeconfig, arguments.port, arguments.litellm_port))
+        asyncio.run(act(arguments.kubeconfig, arguments.helm, arguments.port, arguments.litellm_port))
 
 
 if __name__ == "__main__":

@@ -103,9 +103,11 @@ class Stage:
         own = self._own(path, name, self.namespace if namespace is None else namespace)
         await self.client.merge(own, {"metadata": {"annotations": named}})
 
-    async def ask(self, name: str, token: str) -> None:
-        """`flux reconcile helmrelease`."""
-        body = {"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": token}}}
+    async def ask(self, name: str, token: str, *, reset: bool = False, force: bool = False) -> None:
+        """`flux reconcile helmrelease`, with --reset or --force."""
+        asked = {"requestedAt": True, "resetAt": reset, "forceAt": force}
+        annotations = {f"reconcile.fluxcd.io/{name}": token for name, wanted in asked.items() if wanted}
+        body = {"metadata": {"annotations": annotations}}
         await self.client.merge(self._own(RELEASES, name), body)
 
     async def config_map(self, name: str, **data: str) -> None:

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from hack.devcluster.actors.following import Object, condition
-from hack.devcluster.actors.helm import HelmActor, merged
+from hack.devcluster.actors.helm import HelmActor
+from hack.devcluster.actors.helm_values import merged
 from hack.devcluster.actors.releases import Outcome
 from tests.devcluster.actors.stage import DEFINITIONS, RELEASES, Stage
 
@@ -148,8 +149,8 @@ async def test_a_failure_without_retries_stalls_until_it_is_asked_for_again(stag
         await stage.release("b")
         await stage.until_ready("b", *INSTALLED)
         assert stage.ready("a") == ("False", "InstallFailed"), "it was stalled"
-        await stage.ask("a", "1")
-        await stage.until_ready("a", *INSTALLED)
+        await stage.ask("a", "1", reset=True)
+        await stage.until_ready("a", *UPGRADED)
         assert stage.status("a")["lastHandledReconcileAt"] == "1"
 
 
@@ -162,7 +163,7 @@ async def test_a_failure_with_retries_is_tried_again_when_things_changed(stage: 
         assert "Stalled" not in types(stage.get(RELEASES, "a"))
         actor.outcome = lambda _: Outcome()
         actor.look_again()
-        await stage.until_ready("a", *INSTALLED)
+        await stage.until_ready("a", *UPGRADED)
 
 
 async def test_a_failed_upgrade_leaves_what_was_deployed(stage: Stage) -> None:

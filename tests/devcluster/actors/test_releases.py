@@ -7,15 +7,21 @@ import pytest
 
 from hack.devcluster.actors.following import Object, condition
 from hack.devcluster.actors.releases import (
+    Action,
+    Attempt,
+    ChartIdentity,
+    Ended,
     Outcome,
+    Record,
     begun,
-    failed,
     is_deployed,
     is_ready,
     is_settled,
+    latest_of,
     release_name,
-    succeeded,
 )
+from hack.devcluster.actors.releases import failed as told_failed
+from hack.devcluster.actors.releases import succeeded as told_succeeded
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -28,6 +34,20 @@ def release(name: str = "a", status: Object | None = None, **spec: object) -> di
         "spec": {"chart": chart, **spec},
         "status": status or {},
     }
+
+
+def ended(of: Object, action: Action, digest: str, outcome: Outcome = Outcome()) -> Ended:  # noqa: B008 - frozen
+    attempt = Attempt(ChartIdentity("c", "1.0.0"), digest)
+    status = "failed" if outcome.reason else "deployed"
+    return Ended(action, attempt, outcome, Record(latest_of(of).get("version", 0) + 1, status, "sha256:f"))
+
+
+def succeeded(of: Object, digest: str, now: datetime) -> dict[str, Any]:
+    return told_succeeded(of, ended(of, "upgrade" if is_deployed(of) else "install", digest), now)
+
+
+def failed(of: Object, outcome: Outcome, digest: str, now: datetime) -> dict[str, Any]:
+    return told_failed(of, ended(of, "install", digest, outcome), now)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +83,7 @@ def test_the_time_of_a_condition_moves_with_its_status_alone() -> None:
     again = release(status=succeeded(done, "sha256:1", LATER))
     assert condition(again, "Ready")["reason"] == "UpgradeSucceeded"
     assert condition(again, "Ready")["lastTransitionTime"] == "2026-01-01T00:00:00Z"
-    during = release(status=begun(done, LATER))
+    during = release(status=begun(done, "upgrade", LATER))
     assert condition(during, "Ready")["lastTransitionTime"] == "2026-01-01T01:00:00Z"
     assert condition(during, "Released")["status"] == "True", "of the action before"
 
@@ -76,25 +96,18 @@ def test_a_stale_success_is_neither_ready_nor_settled() -> None:
     assert not is_settled(done, Outcome(), Outcome())
 
 
-@pytest.mark.parametrize(
-    ("install", "stalls"),
-    [
-        ({}, True),
-        ({"remediation": {"retries": 3}}, False),
-        ({"remediation": {"retries": -1}}, False),
-        ({"strategy": {"name": "RetryOnFailure"}}, False),
-        ({"strategy": {"name": "RemediateOnFailure"}}, True),
-    ],
-)
-def test_a_failure_stalls_unless_the_release_wants_retries(
-    install: dict[str, object], *, stalls: bool
-) -> None:
-    asked, outcome = release(install=install), Outcome("InstallFailed", "no")
+def test_a_failure_is_not_settled_before_it_is_known_how_it_ended() -> None:
+    asked, outcome = release(), Outcome("InstallFailed", "no")
     bad = {**asked, "status": failed(asked, outcome, "sha256:0", NOW)}
-    assert bool(condition(bad, "Stalled")) is stalls
     assert not is_deployed(bad)
-    assert is_settled(bad, Outcome(), outcome) is stalls
     assert is_settled(bad, outcome, outcome)
+    assert not is_settled(bad, Outcome(), outcome)
+
+
+def test_what_another_revision_brought_is_not_settled() -> None:
+    done = release(status=succeeded(release(), "sha256:0", NOW))
+    assert is_settled(done, Outcome(), None, ChartIdentity("c", "1.0.0"))
+    assert not is_settled(done, Outcome(), None, ChartIdentity("c", "1.0.0+abc"))
 
 
 def test_the_history_is_bounded_and_counts_on() -> None:
