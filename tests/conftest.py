@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hack.devcluster import CONTROL_PLANE, FULL, AuditUnavailableError, DevCluster
+from tests.support.open_routes import watched_to_its_end
 
 ON_CLUSTERS = tuple(Path(__file__).parent / folder for folder in ("integration", "e2e"))
 
@@ -48,6 +49,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, bool | No
 def anyio_backend() -> str:
     """All of the project runs on asyncio."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def routes_are_guarded() -> Iterator[None]:
+    """Whatever else a test shows: no cluster may end in which a route led anywhere unguarded."""
+    with watched_to_its_end():
+        yield
 
 
 @pytest.fixture(scope="session")
