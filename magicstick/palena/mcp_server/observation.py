@@ -1,0 +1,60 @@
+"""Everything that a decision about one MCP server is made from, as one frozen value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from magicstick.api.kinds import PALENA_MCP_SERVER
+from magicstick.api.palena.mcp_server import PalenaMCPServerSpec
+from magicstick.kube.kinds import CONFIG_MAP, Kind
+from magicstick.kube.objects import Resource
+from magicstick.palena.common.addresses import CLUSTER_DOMAIN
+from magicstick.palena.common.frame import Subject
+from magicstick.palena.common.kinds import DEPLOYMENT, NETWORK_POLICY, SERVICE
+from magicstick.palena.common.owners import Owner
+from magicstick.palena.common.secrets import SECRET, Fresh, SecretRecipe
+from magicstick.palena.mcp_server.components import SEARXNG, SEARXNG_KEY, SIDECARS
+from magicstick.palena.mcp_server.objects import Names
+
+Place = tuple[Kind, str]
+"""An object beside the MCP server, by its kind and name."""
+
+SIDECAR_KINDS: Final = (NETWORK_POLICY, DEPLOYMENT, SERVICE)
+
+
+@dataclass(frozen=True, slots=True)
+class McpServerObservation:
+    """One MCP server and what there is under the names of its objects, read at one moment."""
+
+    subject: Subject[PalenaMCPServerSpec]
+    live: Mapping[Place, Resource] = field(default_factory=dict)
+    """Whosever it is; what does not exist is left out."""
+    fresh: Fresh = field(default_factory=Fresh)
+    domain: str = CLUSTER_DOMAIN
+
+    @property
+    def owner(self) -> Owner:
+        """The MCP server, as what it generates names it."""
+        return self.subject.owner(PALENA_MCP_SERVER)
+
+    @property
+    def names(self) -> Names:
+        """What its objects are called."""
+        return Names(self.subject.live.metadata.name)
+
+
+def secret_recipe(names: Names) -> SecretRecipe:
+    """The Secret that SearXNG signs with."""
+    return SecretRecipe(names.secret, SEARXNG, {SEARXNG_KEY: lambda entropy: entropy.hex(64)})
+
+
+def places(names: Names) -> tuple[Place, ...]:
+    """Every object that an MCP server may ever have."""
+    return (
+        (SECRET, names.secret),
+        (CONFIG_MAP, names.settings),
+        (CONFIG_MAP, names.configuration),
+        (DEPLOYMENT, names.server),
+        (SERVICE, names.server),
+        *((kind, names.sidecar(sidecar)) for sidecar in SIDECARS for kind in SIDECAR_KINDS),
+    )
