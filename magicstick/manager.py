@@ -194,8 +194,8 @@ class Manager:
         )
 
     def _primaries(self, controller: Controller[Any]) -> Iterable[Resource]:
-        declaration = controller.declaration
-        return self.caches.store(declaration.primary, declaration.namespace).list()
+        scope = controller.declaration.scope
+        return self.caches.store(scope.kind, scope.namespace, scope.name, scope.label_selector).list()
 
     def _watch_ages(self) -> Iterable[tuple[str, float]]:
         for informer in self.caches.informers():

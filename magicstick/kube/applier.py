@@ -4,9 +4,9 @@ Guarantees
     - What differs is decided from the caches (`differ`); a converged cluster gets no request, also
       from a process that has just started.
     - An object that belongs to someone else (it lacks our managed-by label) is never written:
-      `NameConflict`; only `patch` sets fields of it, and those alone. One that appears at the very
-      moment of a first apply is not taken over either: a first apply is not forced, so fields that
-      another manager has set answer `Conflict`.
+      `NameConflict`; only `patch` and `apply_part` set fields of it, and those alone. One that appears
+      at the very moment of a first apply is not taken over either: a first apply is not forced, so
+      fields that another manager has set answer `Conflict`.
     - Everything that is written, patched or deleted carries the uid of the object that was decided
       on: one that was replaced meanwhile answers `Conflict`, or counts as gone when it is deleted.
     - A dying object gets no apply and no finalizer; its status and its finalizers may be written.
@@ -200,11 +200,34 @@ class Applier:
 
     # --- objects of others -----------------------------------------------------------------------
 
+    async def apply_part(self, kind: Kind, body: Body) -> bool:
+        """Make fields of an object true that another manager has made and keeps; whether that changed it.
+
+        By server-side apply, so that the fields are ours, and what we set before and `body` has no more
+        is given back. False when the object that `metadata.uid` names is gone, replaced or dying.
+
+        Raises:
+            Conflict: the object was replaced since the caches were read.
+            ValueError: `body` names no uid, so that an object could be made of a part.
+        """
+        uid, key = body["metadata"].get("uid"), _key_of(body)
+        if not uid:
+            raise ValueError(f"a part of {kind} {key} names no uid")
+        live = await self._read(kind, key)
+        if live is None or live.metadata.uid != uid or live.metadata.dying:
+            self.counters.skipped += 1
+            return False
+        place = Place(kind, key)
+        if self._settled(place, body, live, self._differences(place, body, live)):
+            return False
+        return await self._send(place, body, live)
+
     async def patch(self, kind: Kind, key: ObjectKey, uid: str, body: Body) -> bool:
         """Set fields of an object that somebody else made and keeps; whether that changed it.
 
-        The only way to write what does not carry our managed-by label; nothing but the fields of `body`
-        is touched. False when the object is gone, replaced or dying.
+        Like `apply_part` for what does not carry our managed-by label, but the fields become nobody's:
+        nothing but the fields of `body` is touched, now or later. False when the object is gone, replaced
+        or dying.
 
         Raises:
             Conflict: the object changed since the caches were read.

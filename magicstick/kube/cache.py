@@ -70,7 +70,7 @@ class Caches:
         self._tuning = tuning or Tuning()
         self._clock = clock or SystemClock()
         self._chance = chance or Random()  # noqa: S311 # spreads requests, guards no secret
-        self._informers: dict[tuple[Kind, str, str | None], Informer[Any]] = {}
+        self._informers: dict[Scope, Informer[Any]] = {}
         self._projections: dict[Kind, list[Projection[Any]]] = {}
         self._served: dict[Kind, bool | None] = {}
         self._handlers: list[StateHandler] = []
@@ -108,14 +108,13 @@ class Caches:
         """Watch a kind, from now on if the caches run. Asking for the same again gives the same.
 
         Raises:
-            ValueError: this place is watched with another view or other labels.
+            ValueError: the same is watched with another view.
         """
         scope = Scope(kind, namespace, name, label_selector)
-        place = (kind, namespace, name)
-        known = self._informers.get(place)
+        known = self._informers.get(scope)
         if known is not None:
-            if known.scope != scope or known.view is not view:
-                raise ValueError(f"{known.scope} is watched with another view or other labels already")
+            if known.view is not view:
+                raise ValueError(f"{known.scope} is watched with another view already")
             return known
         informer: Informer[Any] = Informer(
             self._source,
@@ -127,30 +126,50 @@ class Caches:
             clock=self._clock,
             chance=self._chance,
         )
-        self._informers[place] = informer
+        self._informers[scope] = informer
         self._projections.setdefault(kind, []).append(Projection(informer))
         if self._group is not None:
             self._group.start_soon(informer.run)
         return informer
 
-    def informer(self, kind: Kind, namespace: str = "", name: str | None = None) -> Informer[Any]:
-        """The informer of a place. KeyError when nobody added it."""
-        found = self._informers.get((kind, namespace, name))
-        if found is None:
-            raise KeyError(f"{Scope(kind, namespace, name)} is not watched")
-        return found
+    def informer(
+        self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
+    ) -> Informer[Any]:
+        """The informer of a place; without a selector, the only one there.
+
+        Raises:
+            KeyError: nobody added it, or there are several and no selector says which.
+        """
+        if label_selector is not None:
+            scope = Scope(kind, namespace, name, label_selector)
+            found = [self._informers[scope]] if scope in self._informers else []
+        else:
+            place = (kind, namespace, name)
+            found = [
+                informer
+                for scope, informer in self._informers.items()
+                if (scope.kind, scope.namespace, scope.name) == place
+            ]
+        if len(found) != 1:
+            trouble = "is watched by several labels" if found else "is not watched"
+            raise KeyError(f"{Scope(kind, namespace, name, label_selector or '')} {trouble}")
+        return found[0]
 
     def informers(self) -> Iterator[Informer[Any]]:
         """Every informer, for metrics and health."""
         return iter(tuple(self._informers.values()))
 
-    def store(self, kind: Kind, namespace: str = "", name: str | None = None) -> Store[Any]:
-        """The store of a place, in the view with which it was added. KeyError when nobody added it."""
-        return self.informer(kind, namespace, name).store
+    def store(
+        self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
+    ) -> Store[Any]:
+        """The store of a place, in the view with which it was added. Raises like `informer`."""
+        return self.informer(kind, namespace, name, label_selector).store
 
-    def state(self, kind: Kind, namespace: str = "", name: str | None = None) -> InformerState:
-        """The state of a place. KeyError when nobody added it."""
-        return self.informer(kind, namespace, name).state
+    def state(
+        self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
+    ) -> InformerState:
+        """The state of a place. Raises like `informer`."""
+        return self.informer(kind, namespace, name, label_selector).state
 
     def subscribe_state(self, handler: StateHandler) -> None:
         """Call `handler(kind, state)` when an informer's state changes.
@@ -238,7 +257,7 @@ class Caches:
 
     def _is_served(self, kind: Kind) -> bool | None:
         """What discovery says; None when it cannot tell and the server should be asked."""
-        definitions = self._informers.get((CUSTOM_RESOURCE_DEFINITION, "", None))
+        definitions = self._informers.get(Scope(CUSTOM_RESOURCE_DEFINITION))
         if kind.built_in or self._discovery is None or definitions is None:
             return None
         if definitions.state is not InformerState.SYNCED:

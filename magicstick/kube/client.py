@@ -9,6 +9,7 @@ Assumes one event loop. A write that failed with `Unavailable` may have been app
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from copy import copy
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
@@ -63,12 +64,20 @@ class Client:
         fence: Fence = _no_fence,
         observer: Observer | None = None,
     ) -> None:
-        self.field_manager = field_manager
         self._transport = Transport(config, user_agent=user_agent, fence=fence, observer=observer)
-        self._apply_query = urlencode(
-            {"fieldManager": field_manager, "force": "true", "fieldValidation": "Strict"}
-        )
-        self._write_query = urlencode({"fieldManager": field_manager, "fieldValidation": "Strict"})
+        self._call(field_manager)
+
+    def speaking_as(self, field_manager: str) -> Self:
+        """The same connections under another name in `metadata.managedFields`; they are closed once."""
+        other = copy(self)
+        other._call(field_manager)  # noqa: SLF001 - of this very class
+        return other
+
+    def _call(self, field_manager: str) -> None:
+        self.field_manager = field_manager
+        written = {"fieldManager": field_manager, "fieldValidation": "Strict"}
+        self._apply_query = urlencode({**written, "force": "true"})
+        self._write_query = urlencode(written)
 
     async def __aenter__(self) -> Self:
         return self

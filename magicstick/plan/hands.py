@@ -56,6 +56,14 @@ class NotingHands:
         self._note(Verb.APPLY, kind, key_of(body), body, before)
         return sent
 
+    async def apply_part(self, kind: Kind, body: Body) -> bool:
+        """See `Hands`."""
+        before = await self._before(kind, key_of(body))
+        sent = await self._applier.apply_part(kind, body)
+        if sent:
+            self._note(Verb.PATCH, kind, key_of(body), body, before)
+        return sent
+
     async def create(self, kind: Kind, body: Body) -> bool:
         """See `Hands`."""
         before = await self._before(kind, key_of(body))

@@ -194,13 +194,22 @@ class Controller(Generic[Obs]):
 
     def _schedule(self, key: ObjectKey, result: Result) -> None:
         if result.backoff:
-            self.queue.add_backoff(key, at_least_s=result.after_s or 0.0)
+            self._back_off(key, result)
             return
         self.queue.forget(key)
         if result.after_s is not None:
             self.queue.add_after(key, result.after_s * self._rng.uniform(1 - JITTER, 1 + JITTER))
         elif self._primary.get(key) is None:
             self._begun.pop(key, None)
+
+    def _back_off(self, key: ObjectKey, result: Result) -> None:
+        first_s, least_s = self.declaration.backoff_s, result.after_s or 0.0
+        if first_s is None or result.brief:
+            self.queue.add_backoff(key, at_least_s=least_s)
+            return
+        if result.outcome in self.declaration.requeue_s:
+            least_s = 0.0  # the table's delay is the first one then, not a floor under all of them
+        self.queue.add_backoff(key, at_least_s=least_s, first_s=first_s)
 
 
 class _Follower:

@@ -18,6 +18,10 @@ class Hands(Protocol):
         """Make the body true; whether anything was sent."""
         ...
 
+    async def apply_part(self, kind: Kind, body: Mapping[str, Any]) -> bool:
+        """Make fields of exactly this object of somebody else's true; whether anything was sent."""
+        ...
+
     async def create(self, kind: Kind, body: Mapping[str, Any]) -> bool:
         """Create it unless it exists; whether it was created."""
         ...

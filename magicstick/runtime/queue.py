@@ -243,15 +243,17 @@ class WorkQueue(Generic[K]):
         else:
             self._delay(key, delay_s, priority, backoff=False)
 
-    def add_backoff(self, key: K, *, at_least_s: float = 0.0) -> float:
-        """The key failed: look at it after 5 ms, 10 ms, … up to 300 s, with jitter. Returns the delay.
+    def add_backoff(self, key: K, *, at_least_s: float = 0.0, first_s: float = BACKOFF_BASE_S) -> float:
+        """The key failed: look at it after `first_s`, twice that, … up to 300 s, with jitter.
+
+        Returns the delay, in seconds.
 
         `at_least_s` is a floor under the growing delay, not a part of it. Jitter shortens the one and
         lengthens the other, so that neither the cap nor the floor is ever passed.
         """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        grown = min(BACKOFF_BASE_S * 2.0 ** min(failures, _BACKOFF_MAX_DOUBLINGS), BACKOFF_CAP_S)
+        grown = min(first_s * 2.0 ** min(failures, _BACKOFF_MAX_DOUBLINGS), BACKOFF_CAP_S)
         jitter = self._rng.uniform(0.0, BACKOFF_JITTER)
         delay = max(grown * (1.0 - jitter), at_least_s * (1.0 + jitter))
         self._metrics.retried()

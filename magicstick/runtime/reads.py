@@ -24,11 +24,15 @@ class Stores(Protocol):
         """Watch a scope from now on; the same again is harmless, another view of it a ValueError."""
         ...
 
-    def store(self, kind: Kind, namespace: str = "", name: str | None = None) -> Store[Any]:
-        """The store of a scope."""
+    def store(
+        self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
+    ) -> Store[Any]:
+        """The store of a scope; without a selector, of the only one at the place."""
         ...
 
-    def state(self, kind: Kind, namespace: str = "", name: str | None = None) -> InformerState:
+    def state(
+        self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
+    ) -> InformerState:
         """The state of a scope."""
         ...
 
@@ -59,7 +63,7 @@ class Reads:
         """Allow what this declaration covers, and watch it.
 
         Raises:
-            ValueError: a place is watched already, with another view or selector than is asked for here.
+            ValueError: a scope is watched already, with another view than is asked for here.
         """
         self._readers.append(declaration.name)
         self._watch(declaration.scope, Resource)
@@ -82,14 +86,17 @@ class Reads:
 
     def _is_watched(self, scope: Scope) -> bool:
         try:
-            self._stores.state(scope.kind, scope.namespace, scope.name)
+            self._state(scope)
         except KeyError:
             return False
         return True
 
     def at(self, scope: Scope) -> Store[Any]:
         """The store of a declared scope."""
-        return self._stores.store(scope.kind, scope.namespace, scope.name)
+        return self._stores.store(scope.kind, scope.namespace, scope.name, scope.label_selector)
+
+    def _state(self, scope: Scope) -> InformerState:
+        return self._stores.state(scope.kind, scope.namespace, scope.name, scope.label_selector)
 
     def store(self, kind: Kind, namespace: str | None = None, name: str | None = None) -> Store[Any]:
         """The store of a kind. What it lacks is absent only while it is `synced`.
@@ -101,8 +108,7 @@ class Reads:
 
     def state(self, kind: Kind, namespace: str | None = None, name: str | None = None) -> InformerState:
         """The state of a kind; raises like `store`."""
-        scope = self._scope(kind, namespace, name)
-        return self._stores.state(scope.kind, scope.namespace, scope.name)
+        return self._state(self._scope(kind, namespace, name))
 
     def subscribe_state(self, handler: Callable[[Kind, InformerState], None]) -> None:
         """Tell `handler` of every change of the state of a declared kind."""
@@ -119,7 +125,7 @@ class Reads:
             scope
             for scopes in self._scopes.values()
             for scope in scopes
-            if self._stores.state(scope.kind, scope.namespace, scope.name) is InformerState.SYNCING
+            if self._state(scope) is InformerState.SYNCING
         )
 
     def _scope(self, kind: Kind, namespace: str | None, name: str | None) -> Scope:

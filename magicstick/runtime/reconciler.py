@@ -80,6 +80,16 @@ class Declaration:
     edges: tuple[Edge[Any], ...]
     requeue_s: Mapping[str, float | None]
     writes: frozenset[Kind]
+    failing: frozenset[str] = frozenset()
+    """Outcomes that count as failures: their delay doubles with each failure in a row."""
+    backoff_s: float | None = None
+    """The delay after a first failure; None for the shortest there is."""
+    field_manager: str = ""
+    """In whose name it writes; "" for the operator's."""
+    managed_by: str = ""
+    """The managed-by label of what it makes; "" for the operator's."""
+    fault_phase: str = ""
+    """The phase that a fault of the operator puts an object into; "" leaves it."""
     finalizer: str | None = None
     workers: int = 256
     """The most keys that may be worked on at a time; the settings say how many are."""
@@ -98,6 +108,8 @@ class Declaration:
     tells_failures: bool = False
     """Whether `decide_failure` is asked about every failed request, also about one that may pass by itself on
     an object that has a status; otherwise such a failure leaves the status alone."""
+    patience: int = 1
+    """After how many failures in a row they are told, where `tells_failures`."""
 
     @property
     def tells_faults(self) -> bool:

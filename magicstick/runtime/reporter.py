@@ -13,7 +13,7 @@ from magicstick.kube.store import Store
 from magicstick.runtime.clock import Clock
 from magicstick.runtime.conditions import ABNORMAL, READY, RECONCILING, conditions_of, find, summarise
 from magicstick.runtime.hands import Drain, Hands
-from magicstick.runtime.plan import Plan
+from magicstick.runtime.plan import Notice, Plan
 from magicstick.runtime.reconciler import Declaration
 from magicstick.runtime.status import merge_status, same_meaning
 
@@ -38,6 +38,7 @@ class Reporter:
         - A change of phase or reason makes one log line; a change of an earlier reason one Event, unless
           one wait follows another: many objects on their way would fill the Events with their progress,
           and what they come to would be lost in it.
+        - A notice makes one Event when it appears, and none while it stays.
         - A failure that repeats itself on the same generation of an object is logged once.
         - No text of an unexpected exception reaches the object: it could quote anything.
     """
@@ -60,11 +61,13 @@ class Reporter:
         self._drain = drain
         self._log = log.bind(controller=declaration.name)
         self._told: dict[ObjectKey, Hashable] = {}
+        self._noticed: dict[ObjectKey, frozenset[Notice]] = {}
 
     # --- status ----------------------------------------------------------------------------------
 
     async def report(self, key: ObjectKey, plan: Plan) -> None:
         """Write the plan's status where it tells something new. Raises the `ApiError` of the write."""
+        self._notice(key, plan.notices)
         if plan.status is not None:
             await self._write(key, plan.status, plan.log)
 
@@ -105,6 +108,25 @@ class Reporter:
             self._declaration.primary, before, normal=normal, reason=reason, message=message
         )
 
+    def _notice(self, key: ObjectKey, notices: tuple[Notice, ...]) -> None:
+        """Tell those that the last plan did not have; the process's own memory, so a restart tells again."""
+        live = self._store.get(key)
+        known = self._noticed.pop(key, frozenset())
+        if live is None or not notices:
+            return
+        self._noticed[key] = frozenset(notices)
+        for each in notices:
+            if each in known or self._recorder is None:
+                continue
+            self._recorder.record(
+                self._declaration.primary, live, normal=False, reason=each.reason, message=each.message
+            )
+
+    def forget(self, key: ObjectKey) -> None:
+        """The object does not exist any more."""
+        self._told.pop(key, None)
+        self._noticed.pop(key, None)
+
     # --- failures --------------------------------------------------------------------------------
 
     def request_failed(self, key: ObjectKey, error: ApiError) -> None:
@@ -128,7 +150,8 @@ class Reporter:
         if live is None or not self._declaration.tells_faults:
             return
         try:
-            await self.try_report(key, Plan(INTERNAL_ERROR, status=_broken_status(live, error)))
+            status = _broken_status(live, error, self._declaration.fault_phase)
+            await self.try_report(key, Plan(INTERNAL_ERROR, status=status))
         except Exception:  # noqa: BLE001 - as the docstring says; `exception` is a method of a bound logger
             self._log.exception("the fault cannot be told on the object", key=str(key))
 
@@ -150,10 +173,11 @@ class Reporter:
         return True
 
 
-def _broken_status(live: Resource, error: Exception) -> dict[str, Any]:
+def _broken_status(live: Resource, error: Exception, phase: str) -> dict[str, Any]:
     """What stood there before, with the summary replaced: nobody knows whether the rest still holds."""
     generation = live.metadata.generation
     message = f"the operator failed on this object ({type(error).__name__}); its log has the details"
     summary = summarise("False", INTERNAL_ERROR, message, generation, stalled=True)
     kept = [entry for entry in conditions_of(live.status) if entry["type"] not in {READY, *ABNORMAL}]
-    return {**live.status, "observedGeneration": generation, "conditions": [*summary, *kept]}
+    told = {"observedGeneration": generation, "conditions": [*summary, *kept]}
+    return {**live.status, **told, **({"phase": phase} if phase else {})}

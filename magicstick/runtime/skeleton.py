@@ -20,7 +20,8 @@ What failed                          what happens
     TooManyRequests                  back-off, not before the server wishes; status untouched
     Unavailable and the rest         back-off; status untouched, unless there never was one
     FenceClosed                      back-off
-    anything that may pass           where the declaration `tells_failures`, `decide_failure` is reported too
+    anything that may pass           where the declaration `tells_failures` and its `patience` is over,
+                                     `decide_failure` is reported too
     any other exception              logged once; `Stalled` with `InternalError`; back-off
 """
 
@@ -42,7 +43,7 @@ from magicstick.kube.objects import Resource
 from magicstick.kube.store import Store
 from magicstick.runtime.clock import Clock
 from magicstick.runtime.hands import Drain, Hands
-from magicstick.runtime.plan import Apply, Create, Delete, Finalizer, Patch, Plan, Step
+from magicstick.runtime.plan import Apply, ApplyPart, Create, Delete, Finalizer, Patch, Plan, Step
 from magicstick.runtime.reconciler import Reconciler
 from magicstick.runtime.reporter import INTERNAL_ERROR, Recorder, Reporter
 
@@ -75,12 +76,14 @@ class Result:
             shortest delay, None for none.
         backoff: the pass failed; the delay grows with each failure in a row.
         refused: it failed since the server refuses something, and will until a person changes it.
+        brief: it failed since something changed meanwhile, which the next look will find settled.
     """
 
     outcome: str
     after_s: float | None = None
     backoff: bool = False
     refused: bool = False
+    brief: bool = False
 
 
 class WriteNotDeclaredError(Exception):
@@ -110,6 +113,7 @@ class Skeleton(Generic[Obs]):
         self._hands = hands
         self._clock = clock
         self._drain = drain or Drain(DRAIN_S)
+        self._unanswered: dict[ObjectKey, int] = {}
         self._reporter = Reporter(
             self._declaration, store, hands, clock=clock, recorder=recorder, drain=self._drain
         )
@@ -121,12 +125,13 @@ class Skeleton(Generic[Obs]):
         except ApiError as error:
             self._reporter.request_failed(key, error)
             wish_s = error.retry_after_s if isinstance(error, TooManyRequests) else None
-            return Result(type(error).__name__, wish_s, backoff=True)
+            return Result(type(error).__name__, wish_s, backoff=True, brief=isinstance(error, Conflict))
         except Exception as error:  # noqa: BLE001 - one object's fault must not reach its neighbours
             await self._reporter.broken(key, error)
             return Result(INTERNAL_ERROR, backoff=True)
         if not result.backoff:
             self._reporter.recovered(key)
+        self._unanswered.pop(key, None)
         return result
 
     async def _pass(self, key: ObjectKey) -> Result:
@@ -136,6 +141,7 @@ class Skeleton(Generic[Obs]):
                 return Result("unsynced")
             observation = await self._reconciler.observe(key)
             if observation is None:
+                self._reporter.forget(key)
                 return Result("gone")
             plan = self._reconciler.decide(observation, self._clock.now())
             self._check(plan)
@@ -195,6 +201,8 @@ class Skeleton(Generic[Obs]):
         match step:
             case Apply(kind, body):
                 return await self._hands.apply(kind, body)
+            case ApplyPart(kind, body):
+                return await self._hands.apply_part(kind, body)
             case Create(kind, body):
                 return await self._hands.create(kind, body)
             case Delete(kind, key, uid, resource_version):
@@ -213,7 +221,8 @@ class Skeleton(Generic[Obs]):
         """Nothing is left to write but the status, or the release of the finalizer."""
         if plan.finalizer is not Finalizer.REMOVE:
             await self._reporter.report(key, plan)
-            return Result(plan.outcome, self._declaration.requeue_s[plan.outcome])
+            failing = plan.outcome in self._declaration.failing
+            return Result(plan.outcome, self._declaration.requeue_s[plan.outcome], backoff=failing)
         live, finalizer = self._store.get(key), self._declaration.finalizer
         if live is not None and finalizer is not None:
             async with self._drain.write():
@@ -231,7 +240,7 @@ class Skeleton(Generic[Obs]):
     async def _failed(self, key: ObjectKey, observation: Obs, error: ApiError) -> Result:
         """Report what the server will refuse until something changes. Raises what may pass by itself."""
         refused = isinstance(error, Rejected | NamespaceTerminating)
-        told = refused or self._declaration.tells_failures or not self._has_status(key)
+        told = refused or self._tells(key) or not self._has_status(key)
         if not told or isinstance(error, FenceClosed):
             raise error
         plan = self._reconciler.decide_failure(observation, error, self._clock.now())
@@ -242,6 +251,13 @@ class Skeleton(Generic[Obs]):
         after_s = self._declaration.requeue_s.get(plan.outcome) or REFUSED_RETRY_S
         lasting = isinstance(error, Rejected)
         return Result(plan.outcome, after_s, backoff=lasting, refused=lasting)
+
+    def _tells(self, key: ObjectKey) -> bool:
+        """Whether a failure that may pass by itself is told, counting this one."""
+        if not self._declaration.tells_failures:
+            return False
+        self._unanswered[key] = self._unanswered.get(key, 0) + 1
+        return self._unanswered[key] >= self._declaration.patience
 
     def _has_status(self, key: ObjectKey) -> bool:
         live = self._store.get(key)

@@ -75,12 +75,20 @@ async def test_asking_for_the_same_place_again_gives_the_same_informer(caches: C
     assert list(caches.informers()) == [informer]
 
 
-async def test_a_place_has_one_view_and_one_selector(caches: Caches) -> None:
+async def test_a_scope_has_one_view(caches: Caches) -> None:
     caches.add(WIDGET)
     with pytest.raises(ValueError, match="another view"):
         caches.add(WIDGET, view=MetadataOnly)
-    with pytest.raises(ValueError, match="other labels"):
-        caches.add(WIDGET, label_selector="app=web")
+
+
+async def test_of_several_selectors_at_one_place_one_has_to_be_named(caches: Caches) -> None:
+    whole, web = caches.add(WIDGET), caches.add(WIDGET, label_selector="app=web")
+    assert caches.informer(WIDGET, label_selector="") is whole
+    assert caches.informer(WIDGET, label_selector="app=web") is web
+    with pytest.raises(KeyError, match="watched by several labels"):
+        caches.informer(WIDGET)
+    with pytest.raises(KeyError, match="not watched"):
+        caches.informer(WIDGET, label_selector="app=db")
 
 
 async def test_a_place_that_nobody_added_is_named_in_the_error(caches: Caches) -> None:

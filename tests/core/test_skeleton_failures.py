@@ -96,7 +96,7 @@ async def test_conflicts_without_end_back_off_silently(bench: SkeletonBench) -> 
     fault = Fault("apply", GADGET, Conflict("changed"), 100)
     bench.hands.faults = [fault]
     with capture_logs() as logs:
-        assert await bench.reconcile() == Result("Conflict", backoff=True)
+        assert await bench.reconcile() == Result("Conflict", backoff=True, brief=True)
     assert fault.times == 100 - CONFLICT_RETRIES - 1
     assert {line["log_level"] for line in logs} == {"debug"}
     assert bench.widget.status == {}

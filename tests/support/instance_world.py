@@ -56,10 +56,22 @@ class Places:
             self.stores[kind, namespace, name] = store
         return None
 
-    def store(self, kind: Kind, namespace: str = "", name: str | None = None) -> Store[Any]:
+    def store(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        name: str | None = None,
+        label_selector: str | None = None,  # noqa: ARG002 - as the protocol says
+    ) -> Store[Any]:
         return self.stores[kind, namespace, name]
 
-    def state(self, kind: Kind, namespace: str = "", name: str | None = None) -> InformerState:
+    def state(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        name: str | None = None,
+        label_selector: str | None = None,  # noqa: ARG002 - as the protocol says
+    ) -> InformerState:
         if (kind, namespace, name) not in self.stores:
             raise KeyError(kind)
         return self.states.get(kind, InformerState.SYNCED)

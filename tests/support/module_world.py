@@ -99,11 +99,23 @@ class FakeReads:
         for store in self.stores.values():
             store.replace([], 1)
 
-    def store(self, kind: Kind, namespace: str = "", name: str | None = None) -> Store[Any]:
+    def store(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        name: str | None = None,
+        label_selector: str | None = None,  # noqa: ARG002 - as the protocol says
+    ) -> Store[Any]:
         assert (namespace, name) == (NAMESPACES[kind], None)
         return self.stores[kind]
 
-    def state(self, kind: Kind, namespace: str = "", name: str | None = None) -> InformerState:
+    def state(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        name: str | None = None,
+        label_selector: str | None = None,  # noqa: ARG002 - as the protocol says
+    ) -> InformerState:
         assert (namespace, name) == (NAMESPACES[kind], None)
         return self.states[kind]
 

@@ -14,6 +14,7 @@ from magicstick.kube.errors import ApiError, Conflict, NotFound
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
+from magicstick.kube.scope import Scope
 from magicstick.kube.store import Store
 from magicstick.runtime.conditions import summarise
 from magicstick.runtime.plan import Apply, Delete, Finalizer, Plan
@@ -35,40 +36,55 @@ class FakeStores:
 
     def __init__(self, state: InformerState = InformerState.SYNCED) -> None:
         self._initial = state
-        self._stores: dict[tuple[Kind, str, str | None], Store[Resource]] = {}
-        self._states: dict[tuple[Kind, str, str | None], InformerState] = {}
-        self._watched: dict[tuple[Kind, str, str | None], tuple[str, type[View]]] = {}
+        self._stores: dict[Scope, Store[Resource]] = {}
+        self._states: dict[Scope, InformerState] = {}
+        self._views: dict[Scope, type[View]] = {}
         self._handlers: list[Callable[[Kind, InformerState], None]] = []
 
     def add(
         self, kind: Kind, *, namespace: str, name: str | None, label_selector: str, view: type[View]
     ) -> object:
-        place = (kind, namespace, name)
-        if self._watched.setdefault(place, (label_selector, view)) != (label_selector, view):
-            raise ValueError(f"{kind} is watched with another view or other labels already")
-        if place not in self._stores:
-            self._stores[place] = Store(str(kind))
-            self._states[place] = self._initial
+        scope = Scope(kind, namespace, name, label_selector)
+        if self._views.setdefault(scope, view) is not view:
+            raise ValueError(f"{scope} is watched with another view already")
+        if scope not in self._stores:
+            self._stores[scope] = Store(str(kind))
+            self._states[scope] = self._initial
             if self._initial is InformerState.SYNCED:
-                self._stores[place].replace([], 1)
-        return self._stores[place]
+                self._stores[scope].replace([], 1)
+        return self._stores[scope]
 
-    def store(self, kind: Kind, namespace: str = "", name: str | None = None) -> Store[Any]:
-        return self._stores[kind, namespace, name]
+    def store(
+        self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
+    ) -> Store[Any]:
+        return self._stores[self._scope(kind, namespace, name, label_selector)]
 
-    def state(self, kind: Kind, namespace: str = "", name: str | None = None) -> InformerState:
-        return self._states[kind, namespace, name]
+    def state(
+        self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
+    ) -> InformerState:
+        return self._states[self._scope(kind, namespace, name, label_selector)]
+
+    def _scope(self, kind: Kind, namespace: str, name: str | None, label_selector: str | None) -> Scope:
+        found = [
+            scope
+            for scope in self._stores
+            if (scope.kind, scope.namespace, scope.name) == (kind, namespace, name)
+            and label_selector in (None, scope.label_selector)
+        ]
+        if len(found) != 1:
+            raise KeyError(kind)
+        return found[0]
 
     def subscribe_state(self, handler: Callable[[Kind, InformerState], None]) -> None:
         self._handlers.append(handler)
 
     def enter(self, kind: Kind, state: InformerState, *objects: Resource) -> None:
         """Put a kind into a state; with SYNCED comes its list, with ABSENT its store is withdrawn."""
-        for place, store in self._stores.items():
-            if place[0] == kind:
+        for scope, store in self._stores.items():
+            if scope.kind == kind:
                 if state is InformerState.SYNCED:
                     store.replace(objects, 1)
-                self._states[place] = state
+                self._states[scope] = state
                 for handler in self._handlers:
                     handler(kind, state)
                 if state is InformerState.ABSENT:
@@ -110,6 +126,16 @@ class FakeHands:
         await self._begin("apply", kind)
         uid = live.metadata.uid if live else f"uid-{self._version}"
         self.put(kind, resource({**body, "metadata": {"generation": 1, "uid": uid, **metadata}}), "apply")
+        return True
+
+    async def apply_part(self, kind: Kind, body: Mapping[str, Any]) -> bool:
+        metadata = body["metadata"]
+        live = self.live(kind, ObjectKey(metadata["namespace"], metadata["name"]))
+        spec = body.get("spec", {})
+        if live is None or live.metadata.uid != metadata["uid"] or {**live.spec, **spec} == live.spec:
+            return False
+        await self._begin("apply_part", kind)
+        self.put(kind, replace(live, spec={**live.spec, **spec}), "apply_part")
         return True
 
     async def create(self, kind: Kind, body: Mapping[str, Any]) -> bool:
