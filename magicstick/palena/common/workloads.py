@@ -16,6 +16,14 @@ Object = dict[str, Any]
 SELECTING: Final = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component")
 
 
+ROLLING: Final[Object] = {"type": "RollingUpdate"}
+"""New Pods come before old ones go."""
+IN_PLACE: Final[Object] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+"""Each old Pod ends before a new one comes, as a volume needs that only one node can mount."""
+RECREATE: Final[Object] = {"type": "Recreate"}
+"""All Pods end, whatever happens then, before new ones come."""
+
+
 @dataclass(frozen=True, slots=True)
 class Port:
     """A port of a container and of the Service before it; both are called `name`."""
@@ -43,13 +51,13 @@ def deployment(
     pod: Object,
     *,
     replicas: int | None = 1,
-    recreate: bool = False,
+    strategy: Mapping[str, Any] = ROLLING,
     annotations: Mapping[str, str] | None = None,
 ) -> Object:
     """A Deployment. `annotations`: of the Pod template; `replicas` None leaves them to an autoscaler."""
     spec: Object = {
         "selector": {"matchLabels": selector(metadata["labels"])},
-        "strategy": {"type": "Recreate" if recreate else "RollingUpdate"},
+        "strategy": dict(strategy),
         "template": _template(metadata, pod, annotations),
     }
     if replicas is not None:
@@ -128,12 +136,19 @@ def claim(metadata: Object, size: str, *, storage_class: str = "", mode: str = "
 
 
 def claim_template(
-    name: str, size: str, *, storage_class: str = "", labels: Mapping[str, str] | None = None
+    name: str,
+    size: str,
+    *,
+    storage_class: str = "",
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
 ) -> Object:
     """One of a StatefulSet's claims, as the server completes it: the list of them is compared whole."""
     described: Object = {"name": name}
     if labels:
         described["labels"] = dict(labels)
+    if annotations:
+        described["annotations"] = dict(annotations)
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
