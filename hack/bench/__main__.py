@@ -13,7 +13,7 @@ from pathlib import Path
 import uvloop
 from rich.console import Console
 
-from hack.bench import guard, memory, models, scenarios
+from hack.bench import apps, guard, memory, models, scenarios
 from hack.bench.report import Figure, as_json, show
 
 Scenario = Callable[[Path], Awaitable[list[Figure]]]
@@ -25,6 +25,7 @@ SCENARIOS: dict[str, Scenario] = {
     "memory": memory.memory,
     "guard": guard.guard,
     "models": models.models,
+    "apps": apps.apps,
 }
 
 

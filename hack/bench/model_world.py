@@ -39,7 +39,7 @@ async def furnish_models(cluster: DevCluster, client: BareClient) -> None:
     """Kinds, namespaces, the real catalogs of targets and presets, nodes, and KubeAI."""
     await asyncio.to_thread(install_kinds, cluster)
     for path in (objects.ACTIVATIONS, objects.MODELS, RELEASES):
-        await until(f"{path} is served", functools.partial(_served, client, path))
+        await until(f"{path} is served", functools.partial(served, client, path))
     await furnish(client)
     for name, key, content in (
         ("magicstick-module-catalog", "modules.json", {"groups": {}, "modules": dict(MODULES)}),
@@ -54,7 +54,7 @@ async def furnish_models(cluster: DevCluster, client: BareClient) -> None:
     await ModelPlayers(client).install()
 
 
-async def _served(client: BareClient, path: str) -> bool:
+async def served(client: BareClient, path: str) -> bool:
     """A kind that was defined a moment ago is unknown at first, and then its storage is being prepared."""
     try:
         await client.get(path)

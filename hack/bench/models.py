@@ -1,18 +1,14 @@
 """A thousand models from nothing to Ready, and what single changes cost then."""
 
-import asyncio
-import re
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
-
-import aiohttp
 
 from hack.bench import model_objects as objects
 from hack.bench.model_objects import Sort
 from hack.bench.model_players import ModelPlayers
 from hack.bench.model_world import GPUS, activate_models, activate_modules, model_world, offer, playing
+from hack.bench.passes import passes
 from hack.bench.process import Operator, operator
 from hack.bench.replay import replay
 from hack.bench.report import Figure
@@ -22,11 +18,6 @@ from hack.devcluster.audit import AuditRecord
 CALM: Final = {"REQUEUE_SECONDS": "600"}
 """Passes are counted here, so there must be none that only time brings about."""
 CONVERGE_S: Final = 300.0
-STILL_S: Final = 1.5
-"""The queues have taken up a change long before."""
-PASSES: Final = re.compile(
-    r'^controller_runtime_reconcile_total\{controller="models".*\} (\S+)$', re.MULTILINE
-)
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 Passes = dict[str, float]
@@ -43,7 +34,7 @@ async def models(directory: Path, *, count: int = 1000) -> list[Figure]:
         async with operator(bench.cluster.kubeconfig, log, environment=dict(CALM)) as running:
             await activate_modules(bench)
             records = await _converge(bench, players, count)
-            passes = await _single_changes(bench, running)
+            looked = await _single_changes(bench, running)
     async with model_world(directory / "replay") as bare:
         mark = bare.cluster.audit_mark()
         await replay(bare.client, records, _subject, concurrency=CONCURRENCY)
@@ -52,7 +43,7 @@ async def models(directory: Path, *, count: int = 1000) -> list[Figure]:
     return [
         Figure(f"{count} models to Ready", span_s(records), "s", replayed_s, limit_ratio=1.5),
         Figure("writes per model", len(ours) / count, "requests", None, limit=6.0),
-        *_figures(passes, count),
+        *_figures(looked, count),
     ]
 
 
@@ -96,9 +87,9 @@ async def _single_changes(bench: World, running: Operator) -> Passes:
     told = {"status": {"conditions": [{"type": "DisruptionTarget", "status": "False"}]}}
 
     async def of(change: Callable[[], Awaitable[object]]) -> float:
-        before = await passes(running)
+        before = await passes(running, "models")
         await change()
-        return await passes(running) - before
+        return await passes(running, "models") - before
 
     return {
         "pod": await of(lambda: client.send("PATCH", pod, told, content_type=STRATEGIC)),
@@ -106,16 +97,3 @@ async def _single_changes(bench: World, running: Operator) -> Passes:
         "plain": await of(lambda: offer(client, objects.PLAIN_NODE, **{"example.com/thing": 1})),
         "amd": await of(lambda: offer(client, objects.PLAIN_NODE, **{objects.AMD: 1})),
     }
-
-
-async def passes(running: Operator) -> float:
-    """How often models have been looked at, once nothing more happens."""
-    url, last, since = f"http://127.0.0.1:{running.metrics_port}/metrics", -1.0, time.monotonic()
-    async with aiohttp.ClientSession() as session:
-        while time.monotonic() - since < STILL_S:
-            async with session.get(url) as answer:
-                found = sum(map(float, PASSES.findall(await answer.text())))
-            if found != last:
-                last, since = found, time.monotonic()
-            await asyncio.sleep(0.05)  # polls a foreign process that has no other way to tell
-    return last

@@ -1,0 +1,111 @@
+"""A fresh control plane with the kinds and the modules that applications need, and those who act on them."""
+
+import asyncio
+import contextlib
+import functools
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from hack.bare import BareClient, spread
+from hack.bench import app_objects as objects
+from hack.bench.app_players import AppPlayers
+from hack.bench.model_world import served
+from hack.bench.objects import ACTIVATIONS as MODULE_ACTIVATIONS
+from hack.bench.objects import (
+    CONFIG_MAPS,
+    FLUX_NAMESPACE,
+    GROUP,
+    OPERATOR_NAMESPACE,
+    config_map,
+)
+from hack.bench.world import CONCURRENCY, ROOT, World, furnish
+from hack.devcluster.actors.flux import FluxActor
+from hack.devcluster.cluster import DevCluster
+from tests.support.instance_scene import definition
+from tests.support.polling import until
+
+CATALOG: Final[dict[str, Any]] = yaml.safe_load((ROOT / "catalogs" / "applications.yaml").read_text())
+USED: Final = {name: CATALOG["applications"][name] for name in objects.APPLICATIONS}
+MODULES: Final = tuple(sorted({module for each in USED.values() for module in each["requiredModules"]}))
+OURS: Final = ("appliances", "appinstances", "hostoperations", "modelactivations", "moduleactivations")
+KINDS: Final = tuple(sorted({crd for each in USED.values() for crd in each.get("requiredCrds", ())}))
+
+
+@contextlib.asynccontextmanager
+async def app_world(directory: Path) -> AsyncIterator[World]:
+    """A fresh control plane with everything that instances need, save a running operator."""
+    policy = Path(__file__).with_name("audit-bodies.yaml")
+    with DevCluster.start(directory=directory, audit_policy=policy) as cluster:
+        async with BareClient(cluster.url, cluster.ca_file, cluster.admin_token) as client:
+            await furnish_apps(cluster, client)
+            yield World(cluster, client)
+
+
+async def furnish_apps(cluster: DevCluster, client: BareClient) -> None:
+    """Kinds, namespaces, the real catalog of applications, and modules as they need them."""
+    await asyncio.to_thread(_install_kinds, cluster)
+    for path in (objects.INSTANCES, objects.RELEASES, *objects.WAY_IN):
+        await until(f"{path} is served", functools.partial(served, client, path))
+    await furnish(client)
+    for name in (objects.SPACE, objects.IDENTITY):
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await client.apply(f"/api/v1/namespaces/{name}", body)
+    modules = {"groups": {}, "modules": {"basis": _module("basis", activationMode="static")}}
+    modules["modules"] |= {name: _module(name, requires=["basis"]) for name in MODULES}
+    for name, key, content in (
+        ("magicstick-module-catalog", "modules.json", modules),
+        ("magicstick-app-catalog", "applications.json", {"applications": USED}),
+    ):
+        await client.apply(f"{CONFIG_MAPS}/{name}", config_map(name, {key: json.dumps(content)}))
+    body = {
+        "apiVersion": GROUP,
+        "kind": "Appliance",
+        "metadata": {"name": "local", "namespace": OPERATOR_NAMESPACE},
+        "spec": {"source": {"kind": "GitRepository", "name": "flux-system", "namespace": FLUX_NAMESPACE}},
+    }
+    await client.apply(f"/apis/{GROUP}/namespaces/{OPERATOR_NAMESPACE}/appliances/local", body)
+
+
+def _install_kinds(cluster: DevCluster) -> None:
+    cluster.apply([ROOT / "manifests" / "crds" / f"{plural}.yaml" for plural in OURS])
+    for name in ("flux", "helm", "gateway", "envoy"):
+        cluster.apply(cluster.crd_files(name))
+    cluster.apply([definition(*name.split(".", 1)) for name in KINDS])
+
+
+def _module(name: str, **more: Any) -> dict[str, Any]:
+    kustomization = "platform-basis" if name == "basis" else f"app-{name}"
+    return {"path": f"manifests/modules/{name}", "kustomizationName": kustomization, **more}
+
+
+@contextlib.asynccontextmanager
+async def playing(client: BareClient) -> AsyncIterator[AppPlayers]:
+    """Flux, Helm and the gateway, within the block."""
+    async with FluxActor(client, FLUX_NAMESPACE).running(), AppPlayers(client).running() as players:
+        yield players
+
+
+async def activate_modules(bench: World) -> None:
+    """The modules that applications need, Ready."""
+    for name in MODULES:
+        body = {
+            "apiVersion": GROUP,
+            "kind": "ModuleActivation",
+            "metadata": {"name": name, "namespace": OPERATOR_NAMESPACE},
+            "spec": {"module": name, "enabled": True},
+        }
+        await bench.client.create(MODULE_ACTIVATIONS, body)
+    await bench.quiet()
+
+
+async def make_instances(client: BareClient, count: int) -> None:
+    """Create the instances, `CONCURRENCY` at a time."""
+
+    async def create(number: int) -> None:
+        await client.create(objects.INSTANCES, objects.instance(number))
+
+    await spread(range(count), create, concurrency=CONCURRENCY)
