@@ -125,7 +125,7 @@ def test_without_a_revision_to_return_to_nothing_is_rolled_back() -> None:
 
 @pytest.mark.parametrize("action", ["install", "upgrade"])
 def test_tries_end_unless_they_follow_an_interval(action: Any) -> None:
-    counter = {f"{action}Failures": 1}
+    counter: dict[str, Any] = {f"{action}Failures": 1}
     assert not has_tries_left(release(**counter), action)
     assert has_tries_left(release(spec={action: {"remediation": {"retries": 1}}}, **counter), action)
     assert has_tries_left(release(spec={action: RETRY}, **counter), action)
@@ -135,7 +135,7 @@ def test_tries_end_unless_they_follow_an_interval(action: Any) -> None:
 
 
 def test_failures_of_before_do_not_count_for_something_new() -> None:
-    status = {
+    status: dict[str, Any] = {
         "lastAttemptedGeneration": 1,
         "lastAttemptedRevision": "1.0.0",
         "lastAttemptedConfigDigest": "sha256:1",
