@@ -17,7 +17,7 @@ CNPG_CLUSTER: Final = "cnpg.io/cluster"
 LITELLM_INSTANCE: Final = "litellm.palena.ai/instance"
 """On every Pod that the LiteLLM operator makes for an instance, migration Jobs included."""
 
-PASSWORD: Final = "password"
+PASSWORD: Final = "password"  # noqa: S105 - the name of a key
 URL: Final = "url"
 HOST: Final = "host"
 PORT: Final = "port"

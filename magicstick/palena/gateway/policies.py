@@ -111,7 +111,7 @@ def _ingress_to_litellm(reach: Reach, describe: Describe) -> Object:
     """Whoever may, and always its own namespace and LiteLLM's operator, which syncs the models."""
     peers: list[Mapping[str, Any]] = []
     if reach.ingress_from:
-        near = {"podSelector": {}}
+        near: Object = {"podSelector": {}}
         operator = {"namespaceSelector": _labels({NAMESPACE_NAME: reach.litellm_operator_namespace})}
         peers = [*reach.ingress_from, near, operator]
     return _policy(

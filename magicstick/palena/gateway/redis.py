@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from magicstick.api.kinds import PALENA_GATEWAY
+from magicstick.palena.common import labels
 from magicstick.palena.common.workloads import (
     Port,
     User,
@@ -27,7 +29,7 @@ from magicstick.palena.gateway import names
 Object = dict[str, Any]
 
 COMPONENT: Final = "redis"
-PASSWORD_VARIABLE: Final = "REDIS_PASSWORD"
+PASSWORD_VARIABLE: Final = "REDIS_PASSWORD"  # noqa: S105 - the name of a variable
 DATA: Final = "data"
 DATA_PATH: Final = "/data"
 USER: Final = User(uid=999, gid=1000, fs_group=1000)
@@ -50,7 +52,7 @@ def configuration() -> str:
             f"dir {DATA_PATH}",
             "appendonly yes",
             "maxmemory-policy noeviction",
-            f"requirepass ${PASSWORD_VARIABLE}",
+            f'requirepass "${PASSWORD_VARIABLE}"',
         )
     )
 
@@ -98,20 +100,17 @@ def redis_stateful_set(shape: RedisShape, metadata: Object) -> Object:
         service=names.redis_headless(shape.gateway),
         claims=[claim],
         retain=shape.retain,
-        annotations={SECRET_HASH: shape.secret_hash},
+        annotations={labels.SECRET_HASH: shape.secret_hash},
     )
 
 
 def claim_labels(metadata: Object) -> dict[str, str]:
     """What the volume is found by. Only what never changes: a StatefulSet's claims cannot be changed."""
-    return {**selector(metadata["labels"]), PART_OF: PALENA}
+    own = (labels.PART_OF, labels.MANAGED_BY, labels.OWNER_LABELS[PALENA_GATEWAY])
+    return {**selector(metadata["labels"]), **{name: metadata["labels"][name] for name in own}}
 
 
 def redis_services(headless: Object, reachable: Object) -> tuple[Object, Object]:
     """Its two Services, from the metadata of each: for the StatefulSet, and for those who use it."""
     port = Port(COMPONENT, names.REDIS_PORT)
     return service(headless, port, headless=True), service(reachable, port)
-
-
-SECRET_HASH: Final = "operator.palena.ai/secret-hash"
-"""Annotation on Pod templates: which password they were made for (spec: palena §1)."""
