@@ -27,12 +27,13 @@ class Referrers:
         self._reads = reads
         self._primary = primary
         self._index = lambda live: tuple(_text(each) for each in references(live))
+        self._name = f"{INDEX}-{id(self):x}"  # several may look at one kind, each with an index of its own
 
     def of(self, kind: Kind, namespace: str, name: str) -> tuple[ObjectKey, ...]:
         """The objects that refer to this one, as far as they are known."""
         store: Store[Resource] = self._reads.store(self._primary)
-        store.index(INDEX, self._index)
-        found = store.by_index(INDEX, _text((kind, namespace, name)))
+        store.index(self._name, self._index)
+        found = store.by_index(self._name, _text((kind, namespace, name)))
         return tuple(each.metadata.key for each in found)
 
     def wakes(self, kind: Kind) -> Callable[[View | None, View | None], Iterable[ObjectKey]]:

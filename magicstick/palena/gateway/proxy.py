@@ -122,9 +122,10 @@ class _Proxy:
         missing = sorted(keys_recipe(self._o.name).generated.keys() - present.keys())
         if self._keys_secret is None or not missing or not self._encrypted:
             return None
+        place = names.keys_secret(self._o.name)
         message = (
-            f"Secret {names.keys_secret(self._o.name)} lacks {', '.join(missing)}. What {self._encrypted} has "
-            "stored cannot be read without it: put back what stood there."
+            f"Secret {place} lacks {', '.join(missing)}. What {self._encrypted} has stored cannot be read "
+            "without it: put back what stood there."
         )
         return failed(GATEWAY_READY, KEYS_SECRET_MISSING, message)
 
