@@ -13,7 +13,7 @@ from magicstick.api.model_activation import ModelActivationSpec
 from magicstick.api.model_activation_status import ModelActivationStatus
 from magicstick.api.parse import parse, read_status
 from magicstick.catalogs.compute_targets import CpuPolicy
-from magicstick.kube.kinds import Kind
+from magicstick.kube.kinds import CONFIG_MAP, Kind
 from magicstick.kube.objects import Resource
 from magicstick.models.freetoken_runtime import CONFIG_MAP as FREETOKEN_RUNTIME
 from magicstick.models.kinds import DEPLOYMENT, SERVICE
@@ -221,7 +221,7 @@ def live_service(name: str = "demo") -> Resource:
 
 def runtime(live: Resource) -> Runtime:
     """An object as what serves a model."""
-    kinds = {each.kind: each for each in (KUBEAI_MODEL, DEPLOYMENT, SERVICE)}
+    kinds = {each.kind: each for each in (KUBEAI_MODEL, DEPLOYMENT, SERVICE, CONFIG_MAP)}
     return Runtime(kinds[live.kind], live)
 
 

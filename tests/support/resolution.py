@@ -8,6 +8,7 @@ from hack import yamls
 from magicstick.kube.objects import Resource
 from magicstick.models.hardware import Hardware, NodeFacts
 from magicstick.models.kubeai_release import PROFILES, STORE_KEY, STORE_NAME, KubeAi, Profiles
+from magicstick.models.observation import Sharing
 from magicstick.models.profiles import choose
 from magicstick.models.resolve import ModelCatalogs, resolve
 from magicstick.models.resolved import (
@@ -17,6 +18,7 @@ from magicstick.models.resolved import (
     ResolvedExternal,
     ResolvedFreeToken,
     ResolvedKubeAi,
+    ResolvedRealtime,
 )
 from tests.support.model_objects import activation
 from tests.support.objects import resource
@@ -50,11 +52,17 @@ def amd_node(name: str = "node-1", **fields: Any) -> NodeFacts:
 
 
 def outcome(
-    local: Mapping[str, Any], nodes: Sequence[NodeFacts] = (), *, name: str = "demo", **spec: Any
+    local: Mapping[str, Any],
+    nodes: Sequence[NodeFacts] = (),
+    *,
+    name: str = "demo",
+    sharing: Sharing | None = None,
+    catalogs: ModelCatalogs = CATALOGS,
+    **spec: Any,
 ) -> Resolved | Refusal:
     """What becomes of a local model."""
     given: Resource = activation(name, spec={"type": "local", "local": dict(local), **spec})
-    return resolve(given, CATALOGS, Hardware(tuple(nodes)))
+    return resolve(given, catalogs, Hardware(tuple(nodes)), sharing)
 
 
 def resolved(
@@ -73,6 +81,15 @@ def resolved_freetoken(local: Mapping[str, Any], nodes: Sequence[NodeFacts] = ()
     return model
 
 
+def resolved_realtime(
+    local: Mapping[str, Any], nodes: Sequence[NodeFacts] = (), **more: Any
+) -> ResolvedRealtime:
+    """A model that the realtime runtime serves."""
+    model = outcome(local, nodes, **more)
+    assert isinstance(model, ResolvedRealtime), model
+    return model
+
+
 def resolved_external(spec: Mapping[str, Any]) -> ResolvedExternal:
     """A model that a provider serves."""
     model = resolve(activation(spec=spec), CATALOGS, Hardware())
@@ -80,9 +97,11 @@ def resolved_external(spec: Mapping[str, Any]) -> ResolvedExternal:
     return model
 
 
-def refused(local: Mapping[str, Any], nodes: Sequence[NodeFacts] = (), *, name: str = "demo") -> Refusal:
+def refused(
+    local: Mapping[str, Any], nodes: Sequence[NodeFacts] = (), *, name: str = "demo", **more: Any
+) -> Refusal:
     """The refusal of a local model; fails when it is resolved."""
-    found = outcome(local, nodes, name=name)
+    found = outcome(local, nodes, name=name, **more)
     assert isinstance(found, Refusal), found
     return found
 

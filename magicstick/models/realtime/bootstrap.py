@@ -98,7 +98,8 @@ def repair(source: Path) -> None:
     """
     text = source.read_bytes().decode("utf-8")
     if text.startswith(MARKER):
-        if digest(restored(text)) != ORIGINAL:
+        before = restored(text)
+        if digest(before) != ORIGINAL or repaired(before) != text:
             raise BootstrapError(f"{source} was repaired, and has changed since: it is inconsistent")
         return
     if digest(text) != ORIGINAL:
