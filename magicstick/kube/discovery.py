@@ -28,9 +28,16 @@ class CrdVersion(msgspec.Struct, frozen=True, gc=False):
     served: bool
 
 
+class CrdNames(msgspec.Struct, frozen=True, gc=False):
+    """`spec.names` of a definition."""
+
+    kind: str = ""
+
+
 class CrdSpec(msgspec.Struct, frozen=True, gc=False):
     """`spec` of a definition, without schemas."""
 
+    names: CrdNames | None = None
     versions: tuple[CrdVersion, ...] | None = ()
     """null in bookmarks, which are objects without content."""
 
@@ -60,6 +67,10 @@ class CrdView(msgspec.Struct, frozen=True, gc=False):
         versions = self.spec.versions or ()
         return self.established and any(each.name == version and each.served for each in versions)
 
+    def defines(self, kind: Kind) -> bool:
+        """Whether the objects of this definition are of this kind, which its name does not say."""
+        return self.spec.names is None or self.spec.names.kind == kind.kind
+
 
 class Discovery:
     """See the module. `store` is kept by an informer of CustomResourceDefinitions in the view `CrdView`."""
@@ -72,7 +83,11 @@ class Discovery:
         if kind.built_in:
             return True
         definition = self._store.get(ObjectKey("", kind.crd_name))
-        return definition is not None and definition.serves(kind.version)
+        return definition is not None and definition.defines(kind) and definition.serves(kind.version)
+
+    def served(self, kind: Kind) -> bool | None:
+        """The same; None while nothing is known."""
+        return self.is_served(kind) if kind.built_in or self._store.synced else None
 
     def established(self, crd_name: str) -> bool | None:
         """Whether the definition of this name is Established; None while nothing is known."""

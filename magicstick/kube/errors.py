@@ -25,11 +25,16 @@ server and are cut to `MESSAGE_LIMIT` characters; request bodies never appear in
 
 from collections.abc import Sequence
 
+from magicstick.kube.kinds import Kind, ObjectKey
+
 MESSAGE_LIMIT = 1024
 
 
 class ApiError(Exception):
     """A request that did not succeed. `code` is the HTTP status, 0 when there was no answer."""
+
+    about: tuple[Kind, ObjectKey] | None = None
+    """The object that a step of a plan was about to write; None where no step was."""
 
     def __init__(
         self,

@@ -193,8 +193,10 @@ class Skeleton(Generic[Obs]):
         try:
             async with self._drain.write():
                 return await self._write(step)
-        except (Conflict, NotFound):
-            await self._refresh(step.kind, _key_of(step))
+        except ApiError as error:
+            error.about = (step.kind, _key_of(step))
+            if isinstance(error, Conflict | NotFound):
+                await self._refresh(step.kind, _key_of(step))
             raise
 
     async def _write(self, step: Step) -> bool:

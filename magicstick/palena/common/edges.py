@@ -3,9 +3,16 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from magicstick.kube.kinds import Kind, ObjectKey
-from magicstick.kube.objects import View
+from magicstick.kube.discovery import CrdView
+from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
+from magicstick.kube.objects import Resource, View
+from magicstick.palena.common import labels
+from magicstick.palena.common.owners import owner_keys
+from magicstick.palena.common.schemas import SchemaView
+from magicstick.runtime.conditions import READY, conditions_of, find
 from magicstick.runtime.reconciler import Edge
+
+WakesAll = Callable[[], Iterable[ObjectKey]]
 
 
 def owned(kind: Kind, primary: Kind, why: str, *, labelled: bool = True) -> Edge[Any]:
@@ -14,22 +21,66 @@ def owned(kind: Kind, primary: Kind, why: str, *, labelled: bool = True) -> Edge
     `labelled`: only what Palena generates is watched. Foreign kinds of which others are read as well,
     and Secrets, are watched whole.
     """
-    raise NotImplementedError
+    return Edge(
+        kind,
+        lambda old, new: owner_keys(primary, old, new),
+        why,
+        label_selector=labels.OURS if labelled else "",
+    )
 
 
-def definitions(needed: Sequence[Kind], wakes_all: Callable[[], Iterable[ObjectKey]], why: str) -> Edge[Any]:
+def definitions(needed: Sequence[Kind], wakes_all: WakesAll, why: str) -> Edge[CrdView]:
     """The definitions of the kinds that a controller needs: one that comes or goes wakes every object."""
-    raise NotImplementedError
+
+    def changed(old: CrdView | None, new: CrdView | None) -> bool:
+        return any(_serves(old, kind) != _serves(new, kind) for kind in needed)
+
+    return Edge(
+        CUSTOM_RESOURCE_DEFINITION, lambda _old, _new: wakes_all(), why, changed=changed, view=CrdView
+    )
 
 
-def schema(kind: Kind, wakes_all: Callable[[], Iterable[ObjectKey]]) -> Edge[Any]:
+def schema(kind: Kind, wakes_all: WakesAll) -> Edge[SchemaView]:
     """The schema that a foreign kind is served with; another one wakes every object."""
-    raise NotImplementedError
+
+    def changed(old: SchemaView | None, new: SchemaView | None) -> bool:
+        return (old.spec if old is not None else None) != (new.spec if new is not None else None)
+
+    return Edge(
+        CUSTOM_RESOURCE_DEFINITION,
+        lambda _old, _new: wakes_all(),
+        f"which fields a {kind.kind} has",
+        changed=changed,
+        name=kind.crd_name,
+        view=SchemaView,
+    )
 
 
-def gateway_changed(old: View | None, new: View | None) -> bool:
-    """Predicate for consumers of a gateway: readiness, endpoint, instance, master key, permission, end.
+def gateway_changed(old: Resource | None, new: Resource | None) -> bool:
+    """Predicate for consumers of a gateway: readiness, endpoint, instance, master key, spec, end.
 
-    Other changes of its status pass by.
+    Other changes of its status pass by: one that was told of its database concerns no consumer.
     """
-    raise NotImplementedError
+    return _seen(old) != _seen(new)
+
+
+def _serves(definition: View | None, kind: Kind) -> bool:
+    if not isinstance(definition, CrdView) or definition.metadata.name != kind.crd_name:
+        return False
+    return definition.defines(kind) and definition.serves(kind.version)
+
+
+def _seen(gateway: Resource | None) -> object:
+    """What a consumer sees of a gateway."""
+    if gateway is None:
+        return None
+    ready = find(conditions_of(gateway.status), READY) or {}
+    told = ("endpoint", "litellmInstanceRef", "masterKeySecretRef")
+    return (
+        gateway.metadata.uid,
+        gateway.metadata.generation,
+        gateway.metadata.dying,
+        ready.get("status"),
+        ready.get("observedGeneration"),
+        *(gateway.status.get(name) for name in told),
+    )

@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+import msgspec
+
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
 from magicstick.palena.common import labels
 from magicstick.palena.common.names import label_value
+from magicstick.runtime.plan import Patch
 
 Object = dict[str, Any]
 
@@ -70,7 +73,6 @@ def metadata(
     namespace: str = "",
     annotations: Mapping[str, str] | None = None,
     extra_labels: Mapping[str, str] | None = None,
-    retained: bool = False,
 ) -> Object:
     """The metadata of a generated object.
 
@@ -82,7 +84,6 @@ def metadata(
         namespace: where it lives, if not beside its owner.
         annotations: further annotations.
         extra_labels: further labels.
-        retained: whether it is to outlive its owner: it then has no ownerReference.
     """
     elsewhere = bool(namespace) and namespace != owner.namespace
     notes = dict(annotations or {})
@@ -95,7 +96,7 @@ def metadata(
         "namespace": namespace or owner.namespace,
         "labels": labels_of(owner, component, role) | dict(extra_labels or {}),
         **({"annotations": notes} if notes else {}),
-        **({} if elsewhere or retained else {"ownerReferences": [owner.reference]}),
+        **({} if elsewhere else {"ownerReferences": [owner.reference]}),
     }
 
 
@@ -122,6 +123,13 @@ def part(kind: Kind, live: Resource, fields: Mapping[str, Any]) -> Object:
         "metadata": {"name": where.name, **place, "uid": where.uid},
         **fields,
     }
+
+
+def retain(kind: Kind, live: Resource, owner: Owner) -> Patch:
+    """What lets an object outlive its owner: our reference goes, and a label says why it stays."""
+    others = [msgspec.to_builtins(each) for each in live.metadata.owner_references if each.uid != owner.uid]
+    body = {"metadata": {"labels": {labels.RETAINED: labels.TRUE}, "ownerReferences": others or None}}
+    return Patch(kind, live.metadata.key, live.metadata.uid, body)
 
 
 def is_owned_by(live: View, owner: Owner) -> bool:

@@ -5,14 +5,13 @@ version that are asked for. While the definitions cannot be read nothing is conc
 never an absence.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from magicstick.kube.discovery import CrdView
-from magicstick.kube.kinds import Kind, ObjectKey
-from magicstick.kube.objects import View
-from magicstick.palena.common.verdicts import PREREQUISITES_MET, Verdict
+from magicstick.kube.kinds import Kind
+from magicstick.palena.common.phases import Weight
+from magicstick.palena.common.verdicts import PREREQUISITES_MET, Verdict, fine, prerequisite
 
 ALL_PRESENT: Final = "AllPresent"
 CRD_MISSING: Final = "CRDMissing"
@@ -42,32 +41,17 @@ class Prerequisites:
 
     def verdict(self, type_: str = PREREQUISITES_MET) -> Verdict:
         """As a condition; the message names every kind that is missing."""
-        raise NotImplementedError
+        if self.unknown:
+            message = "which kinds the server serves cannot be read; nothing is changed meanwhile"
+            return Verdict(type_, "Unknown", DISCOVERY_FAILED, message, Weight.FAILED)
+        if not self.missing:
+            return fine(type_, ALL_PRESENT, "every kind that is needed is served")
+        names = ", ".join(f"{each.kind}.{each.group}/{each.version}" for each in self.missing)
+        return prerequisite(type_, CRD_MISSING, f"not served: {names}; install the operators of these kinds")
 
 
 def check(definitions: Definitions, needed: Iterable[Kind]) -> Prerequisites:
     """Which of the kinds are served now."""
-    raise NotImplementedError
-
-
-def definition_changed(old: View | None, new: View | None) -> bool:
-    """Predicate for an edge to definitions: a kind came, went, or is served in other versions."""
-    raise NotImplementedError
-
-
-def concerns(definition: CrdView | View | None, kinds: Sequence[Kind]) -> bool:
-    """Whether this definition is that of one of the kinds."""
-    raise NotImplementedError
-
-
-__all__ = [
-    "ALL_PRESENT",
-    "CRD_MISSING",
-    "DISCOVERY_FAILED",
-    "Definitions",
-    "ObjectKey",
-    "Prerequisites",
-    "check",
-    "concerns",
-    "definition_changed",
-]
+    answers = {kind: definitions.served(kind) for kind in needed}
+    missing = tuple(kind for kind, served in answers.items() if served is False)
+    return Prerequisites(missing, unknown=None in answers.values())

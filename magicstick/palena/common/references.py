@@ -1,10 +1,12 @@
-"""References between Palena objects: whether they exist, and whether they are permitted (spec: palena §1.2)."""
+"""References between Palena objects: whether they lead anywhere, and may (spec: palena §1.2)."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from magicstick.api.palena.shared import AllowedConsumers, Reference
 from magicstick.kube.objects import Resource
+from magicstick.palena.common.children import text
+from magicstick.runtime.conditions import READY, conditions_of, is_true
 
 REF_NOT_PERMITTED: Final = "RefNotPermitted"
 GATEWAY_NOT_FOUND: Final = "GatewayNotFound"
@@ -23,20 +25,23 @@ class Target:
 
     @property
     def ready(self) -> bool:
-        """Whether its Ready is True for its present generation."""
-        raise NotImplementedError
+        """Whether its Ready is True for its present generation, and it is not going."""
+        if self.live is None or self.live.metadata.dying:
+            return False
+        return is_true(conditions_of(self.live.status), READY, self.live.metadata.generation)
 
     @property
     def endpoint(self) -> str:
         """Where its LiteLLM is reached; "" while that is not known."""
-        raise NotImplementedError
+        return text(self.live.status, "endpoint") if self.live is not None else ""
 
     @property
     def instance(self) -> str:
         """Its LiteLLMInstance; "" while there is none."""
-        raise NotImplementedError
+        return text(self.live.status, "litellmInstanceRef", "name") if self.live is not None else ""
 
 
 def resolve(reference: Reference, home: str, live: Resource | None, allowed: AllowedConsumers) -> Target:
     """What a reference from the namespace `home` leads to; `allowed` by the target, `live`."""
-    raise NotImplementedError
+    namespace, name = reference.place(home)
+    return Target(namespace, name, live, permitted=allowed.permits(namespace, home))

@@ -6,7 +6,7 @@ field silently. So what a served schema lacks is never sent, and the caller is t
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -26,7 +26,10 @@ class SchemaNode(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
     def at(self, *path: str) -> "SchemaNode | None":
         """The node below, by names of properties; None where the schema has none."""
-        raise NotImplementedError
+        node: SchemaNode | None = self
+        for name in path:
+            node = node.properties.get(name) if node is not None else None
+        return node
 
     @property
     def open(self) -> bool:
@@ -60,6 +63,13 @@ class SchemaView(msgspec.Struct, frozen=True, gc=False):
     metadata: ObjectMeta
     spec: SchemaSpec = SchemaSpec()
 
+    def schema_of(self, kind: Kind) -> SchemaNode | None:
+        """The schema of the kind's version; None when it is not served."""
+        for version in self.spec.versions or ():
+            if version.name == kind.version and version.served and version.schema is not None:
+                return version.schema.open_api_v3_schema
+        return None
+
 
 class Schemas(Protocol):
     """Where schemas come from; `facts.ServedSchemas` is the real one."""
@@ -83,4 +93,47 @@ def fit(value: Mapping[str, Any], schema: SchemaNode | None, path: str = "") -> 
 
     apiVersion, kind and metadata of a whole object always stay.
     """
-    raise NotImplementedError
+    if schema is None:
+        return Fitted(dict(value))
+    whole = msgspec.structs.replace(schema, embedded=True) if not path else schema
+    dropped: list[str] = []
+    return Fitted(_fit_object(value, whole, path, dropped), tuple(dropped))
+
+
+def _fit_object(
+    value: Mapping[str, Any], schema: SchemaNode, path: str, dropped: list[str]
+) -> dict[str, Any]:
+    fitted: dict[str, Any] = {}
+    for name, below in value.items():
+        place = f"{path}.{name}" if path else name
+        if schema.embedded and name in _OF_EVERY_OBJECT:
+            fitted[name] = below
+            continue
+        node = _member(schema, name)
+        if node is None:
+            dropped.append(place)
+        else:
+            fitted[name] = _fit(below, node, place, dropped)
+    return fitted
+
+
+def _member(schema: SchemaNode, name: str) -> SchemaNode | None:
+    """The schema of a member: its own, or that of any member; None where there is to be none."""
+    known = schema.properties.get(name)
+    if known is not None:
+        return known
+    if isinstance(schema.additional_properties, SchemaNode):
+        return schema.additional_properties
+    return _ANYTHING if schema.open else None
+
+
+def _fit(value: Any, schema: SchemaNode, path: str, dropped: list[str]) -> Any:
+    if isinstance(value, Mapping):
+        return _fit_object(value, schema, path, dropped)
+    if isinstance(value, list | tuple) and schema.items is not None:
+        return [_fit(each, schema.items, f"{path}[{index}]", dropped) for index, each in enumerate(value)]
+    return value
+
+
+_OF_EVERY_OBJECT: Final = frozenset({"apiVersion", "kind", "metadata"})
+_ANYTHING: Final = SchemaNode(preserves=True)

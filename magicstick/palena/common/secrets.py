@@ -5,15 +5,19 @@ later version needs are added beside it, and a Secret that is gone while data li
 it is never made anew. No value appears in a message, a log or a representation.
 """
 
+import base64
+import secrets
+import string
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
-from magicstick.palena.common.owners import Owner
-from magicstick.palena.common.verdicts import Verdict
-from magicstick.runtime.plan import Step
+from magicstick.palena.common.owners import Owner, is_foreign, metadata
+from magicstick.palena.common.verdicts import Verdict, failed
+from magicstick.runtime.plan import Apply, Create, Step
 
 SECRET: Final = Kind("", "v1", "Secret", "secrets")
 
@@ -59,8 +63,8 @@ class SecretRecipe:
     namespace: str = ""
     """Where it lives, if not beside its owner."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    retained: bool = False
-    """Whether it is to outlive its owner."""
+    vital: frozenset[str] = frozenset()
+    """Generated keys without which data that lives cannot be used: they are not made anew either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,8 @@ class Fresh:
 
 def draw(recipe: SecretRecipe, live: Resource | None, entropy: Entropy) -> Fresh:
     """New values for the generated keys that `live` lacks; nothing while it has all of them."""
-    raise NotImplementedError
+    have = values_of(live)
+    return Fresh({key: make(entropy) for key, make in recipe.generated.items() if key not in have})
 
 
 def ensure(
@@ -112,7 +117,53 @@ def ensure(
         data_lives: the data that was written with the values, as `PersistentVolumeClaim data-x-0`, while
             it exists: a Secret that is gone is then lost and not made anew. "" while there is none.
     """
-    raise NotImplementedError
+    if is_foreign(live, owner):
+        where = f"{recipe.namespace or owner.namespace}/{recipe.name}"
+        message = f"the Secret {where} exists and is somebody else's: rename or remove it"
+        return SecretState(problem=NAME_CONFLICT, message=message)
+    have = values_of(live)
+    gone = {key for key in recipe.generated if key not in have}
+    lost = gone if live is None else gone & recipe.vital
+    if data_lives and lost:
+        return SecretState(problem=SECRET_LOST, message=_instructions(recipe, owner, lost, live, data_lives))
+    if gone - fresh.values.keys():
+        return SecretState()
+    wanted = {key: have.get(key) or fresh.values[key] for key in recipe.generated}
+    wanted |= recipe.derived(wanted)
+    body = _secret(recipe, owner, wanted)
+    if live is None:
+        return SecretState(steps=(Create(SECRET, {**body, "type": recipe.type}),))
+    complete = wanted.keys() <= have.keys()
+    return SecretState(wanted if complete else {}, (Apply(SECRET, body),))
+
+
+def _instructions(
+    recipe: SecretRecipe, owner: Owner, lost: set[str], live: Resource | None, data_lives: str
+) -> str:
+    where = f"{recipe.namespace or owner.namespace}/{recipe.name}"
+    what = (
+        f"the Secret {where} is gone"
+        if live is None
+        else f"the Secret {where} lost {', '.join(sorted(lost))}"
+    )
+    return (
+        f"{what}, but {data_lives} lives, which was written with it: put the Secret back from a backup "
+        f"(keys {', '.join(sorted(recipe.generated))}), or delete {data_lives} to start anew without its data"
+    )
+
+
+def _secret(recipe: SecretRecipe, owner: Owner, values: Values) -> dict[str, Any]:
+    """Without its type, which is set once: the server keeps it, and views do not carry it."""
+    meta = metadata(
+        owner, recipe.name, recipe.component, namespace=recipe.namespace, extra_labels=recipe.labels
+    )
+    return secret(meta, values)
+
+
+def secret(meta: Mapping[str, Any], values: Values) -> dict[str, Any]:
+    """A Secret of these values."""
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": dict(meta), "data": data}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +181,10 @@ class SecretValue:
         return not self.reason
 
     def verdict(self, type_: str) -> Verdict:
-        """What is wrong, as a failed condition."""
-        raise NotImplementedError
+        """What is wrong, as a failed condition. ValueError where nothing is."""
+        if self.valid:
+            raise ValueError("nothing is wrong with this value")
+        return failed(type_, self.reason, self.message)
 
 
 def read_key(
@@ -142,14 +195,59 @@ def read_key(
     `schemes`: how the value has to begin, as `postgres://`; () for anything. A trailing newline, which
     `echo` leaves, is refused with the advice to leave it away: whoever reads the Secret itself gets it.
     """
-    raise NotImplementedError
+    where = f"the Secret {namespace}/{name}"
+    if live is None:
+        return SecretValue("", SECRET_NOT_FOUND, f"{where} does not exist")
+    if key not in live.data:
+        return SecretValue("", SECRET_KEY_MISSING, f"{where} has no key {key}")
+    value = values_of(live).get(key)
+    problem = "is no text" if value is None else _problem(value, schemes)
+    if value is None or problem:
+        return SecretValue("", SECRET_INVALID, f"the key {key} of {where} {problem}")
+    return SecretValue(value)
+
+
+def _problem(value: str, schemes: tuple[str, ...]) -> str:
+    """What is wrong with a value, without giving anything of it away; "" when nothing is."""
+    if not value.strip():
+        return "is empty"
+    if value != value.strip():
+        return "begins or ends with blanks or a newline: leave them away (echo -n)"
+    if schemes and not value.startswith(schemes):
+        return f"does not begin with {' or '.join(schemes)}"
+    return ""
 
 
 def values_of(live: Resource | None) -> dict[str, str]:
     """All values of a Secret that are text, decoded."""
-    raise NotImplementedError
+    found = {}
+    for key, encoded in (live.data if live is not None else {}).items():
+        try:
+            found[key] = base64.b64decode(encoded, validate=True).decode()
+        except (ValueError, TypeError):
+            continue
+    return found
 
 
 def copy_of(owner: Owner, name: str, component: str, namespace: str, values: Values) -> dict[str, Any]:
     """A Secret with the same values in another namespace, where a foreign object needs it (§1.2)."""
-    raise NotImplementedError
+    return secret(metadata(owner, name, component, namespace=namespace), values)
+
+
+class SystemEntropy:
+    """The operating system's source of secrets."""
+
+    def alphanumeric(self, length: int) -> str:
+        """See `Entropy`."""
+        return "".join(secrets.choice(_ALPHANUMERIC) for _ in range(length))
+
+    def hex(self, length: int) -> str:
+        """See `Entropy`."""
+        return secrets.token_hex((length + 1) // 2)[:length]
+
+    def uuid(self) -> str:
+        """See `Entropy`."""
+        return str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))
+
+
+_ALPHANUMERIC: Final = string.ascii_letters + string.digits

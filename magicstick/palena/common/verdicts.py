@@ -73,7 +73,7 @@ def lost(type_: str, reason: str, message: str) -> Verdict:
 
 
 def failed(type_: str, reason: str, message: str, state: State = "False") -> Verdict:
-    """An error: phase Error, and looked at again after 10 s, 20 s, …"""
+    """An error: phase Error, and looked at again after 10 s, then after twice that, and so on."""
     return Verdict(type_, state, reason, message, Weight.FAILED, stalled=True)
 
 
@@ -115,4 +115,89 @@ def summarise(
         ready_message: of `Ready` while it is True.
         fields: the kind's own fields of the status. What was known before and is not given is dropped.
     """
-    raise NotImplementedError
+    found = {each.type: each for each in verdicts}
+    aspects = [_aspect(type_, found.get(type_), live) for type_ in order if type_ != READY]
+    extra = found.get(READY)
+    failing = [each for each in (*aspects, *([extra] if extra else [])) if not each.holds]
+    since = live.status.get("readySince")
+    phase = _phase(failing, ever_ready=bool(since))
+    ready = _ready(failing, ready_reason, ready_message)
+    conditions = [_condition(each, live) for each in (*aspects, ready)]
+    if failing:
+        stalled = (phase is Phase.ERROR and _heaviest(failing).stalled) or failing[0].stalled
+        type_ = STALLED if stalled else RECONCILING
+        conditions.append(condition(type_, "True", ready.reason, ready.message, live.metadata.generation))
+    status: Status = {
+        "observedGeneration": live.metadata.generation,
+        "phase": phase.value,
+        "message": cut(ready.message),
+        **{name: value for name, value in (fields or {}).items() if value is not None},
+        "conditions": conditions,
+    }
+    if since or not failing:
+        status["readySince"] = since or timestamp(now)
+    return Summary(phase, OUTCOME_OF[max((each.weight for each in failing), default=Weight.FINE)], status)
+
+
+def deleting(live: Resource, order: Sequence[str], message: str) -> Status:
+    """The status of a dying object: its fields and aspects stay as they were."""
+    aspects = [_aspect(type_, None, live) for type_ in order if type_ != READY]
+    ready = Verdict(READY, "False", DELETING, message)
+    generation = live.metadata.generation
+    return {
+        **live.status,
+        "observedGeneration": generation,
+        "phase": Phase.DELETING.value,
+        "message": cut(message),
+        "conditions": [
+            *(_condition(each, live) for each in (*aspects, ready)),
+            condition(RECONCILING, "True", DELETING, message, generation),
+        ],
+    }
+
+
+def paused(summary: Summary) -> Status:
+    """The status of an object for which nothing is written: what would have to be done stays to be read."""
+    status = dict(summary.status)
+    status["message"] = cut(f"paused: {status['message']}")
+    return status
+
+
+def _aspect(type_: str, verdict: Verdict | None, live: Resource) -> Verdict:
+    """What was found; or else what was known before, which still counts; or else that nothing is known."""
+    if verdict is not None:
+        return verdict
+    former = find(conditions_of(live.status), type_) or {}
+    state, reason, message = (former.get(name) for name in ("status", "reason", "message"))
+    if state in ("True", "False") and isinstance(reason, str) and isinstance(message, str):
+        weight = Weight.FINE if state == "True" else Weight.WAITING
+        return Verdict(type_, "True" if state == "True" else "False", reason, message, weight)
+    return Verdict(type_, "Unknown", NOT_REACHED, "an earlier step has to come first", Weight.WAITING)
+
+
+def _condition(verdict: Verdict, live: Resource) -> Condition:
+    return condition(verdict.type, verdict.state, verdict.reason, verdict.message, live.metadata.generation)
+
+
+def _heaviest(failing: Sequence[Verdict]) -> Verdict:
+    return max(failing, key=lambda each: each.weight)
+
+
+def _phase(failing: Sequence[Verdict], *, ever_ready: bool) -> Phase:
+    """An error counts wherever it is; else the first of what is missing decides."""
+    if not failing:
+        return Phase.RUNNING
+    if _heaviest(failing).weight >= Weight.PREREQUISITE:
+        return Phase.ERROR
+    first = failing[0]
+    if ever_ready or first.degrades:
+        return Phase.DEGRADED
+    return Phase.PENDING if first.weight is Weight.ABSENT else Phase.PROVISIONING
+
+
+def _ready(failing: Sequence[Verdict], reason: str, message: str) -> Verdict:
+    if not failing:
+        return fine(READY, reason, message)
+    first = failing[0]
+    text = first.message if first.type == READY else f"{first.type}: {first.message}"
+    return Verdict(READY, "False", first.reason, text)
