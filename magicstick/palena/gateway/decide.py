@@ -8,21 +8,23 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from magicstick.api.kinds import PALENA_GATEWAY
+from magicstick.api.kinds import CNPG_CLUSTER, PALENA_GATEWAY
 from magicstick.api.palena.gateway import PalenaGatewaySpec
 from magicstick.kube.errors import ApiError
+from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.palena.common import frame
 from magicstick.palena.common.desired import Desired, applied, conflict, removed
 from magicstick.palena.common.frame import Findings, KindFrame
-from magicstick.palena.common.kinds import NETWORK_POLICY
+from magicstick.palena.common.kinds import NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
 from magicstick.palena.common.labels import INSTANCE, NAME, OWNER_LABELS
 from magicstick.palena.common.owners import labels_of, metadata
-from magicstick.palena.common.secrets import NAME_CONFLICT
+from magicstick.palena.common.secrets import NAME_CONFLICT, SECRET
 from magicstick.palena.common.verdicts import PREREQUISITES_MET, failed
 from magicstick.palena.gateway.cache import cache
 from magicstick.palena.gateway.component import DATABASE_READY, GATEWAY_READY, REDIS_READY, Component
 from magicstick.palena.gateway.database import database
 from magicstick.palena.gateway.ending import stages
+from magicstick.palena.gateway.names import KEYS_SUFFIX
 from magicstick.palena.gateway.observation import GatewayObservation
 from magicstick.palena.gateway.policies import Reach, policies, policy_names
 from magicstick.palena.gateway.proxy import proxy
@@ -30,11 +32,22 @@ from magicstick.palena.gateway.redis import COMPONENT
 from magicstick.runtime.conditions import READY
 from magicstick.runtime.plan import Plan, Step
 
+
+def _blamed(kind: Kind, key: ObjectKey) -> str:
+    """The condition that tells that an object could not be written."""
+    if kind == CNPG_CLUSTER:
+        return DATABASE_READY
+    if kind in (STATEFUL_SET, SERVICE, PERSISTENT_VOLUME_CLAIM):
+        return REDIS_READY
+    return REDIS_READY if kind == SECRET and not key.name.endswith(KEYS_SUFFIX) else GATEWAY_READY
+
+
 FRAME: Final = KindFrame(
     kind=PALENA_GATEWAY,
     order=(PREREQUISITES_MET, DATABASE_READY, REDIS_READY, GATEWAY_READY, READY),
     ready_reason="AllComponentsReady",
     ready_message="Database, cache and LiteLLM are ready.",
+    blames=_blamed,
 )
 
 

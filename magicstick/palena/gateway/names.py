@@ -23,6 +23,7 @@ HOST: Final = "host"
 PORT: Final = "port"
 MASTER_KEY: Final = "master-key"
 SALT_KEY: Final = "salt-key"
+KEYS_SUFFIX: Final = "-keys"
 CONNECTION_URI: Final = "uri"
 """The key of a Cluster's Secret that LiteLLM reads."""
 
@@ -64,7 +65,7 @@ def instance(gateway: str) -> str:
 
 def keys_secret(gateway: str) -> str:
     """The Secret of LiteLLM's master key and salt."""
-    return f"{instance(gateway)}-keys"
+    return f"{instance(gateway)}{KEYS_SUFFIX}"
 
 
 def policy(gateway: str, path: str) -> str:

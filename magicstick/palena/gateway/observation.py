@@ -83,7 +83,8 @@ def redis_recipe(gateway: str, namespace: str) -> SecretRecipe:
         }
 
     generated = {names.PASSWORD: lambda entropy: entropy.alphanumeric(PASSWORD_LENGTH)}
-    return SecretRecipe(names.redis(gateway), "redis", generated, derived)
+    vital = frozenset({names.PASSWORD})
+    return SecretRecipe(names.redis(gateway), "redis", generated, derived, vital=vital)
 
 
 def keys_recipe(gateway: str) -> SecretRecipe:
@@ -99,6 +100,7 @@ def keys_recipe(gateway: str) -> SecretRecipe:
             names.MASTER_KEY: lambda entropy: KEY_PREFIX + entropy.hex(KEY_LENGTH),
             names.SALT_KEY: lambda entropy: KEY_PREFIX + entropy.hex(KEY_LENGTH),
         },
+        vital=frozenset({names.MASTER_KEY, names.SALT_KEY}),
     )
 
 

@@ -114,20 +114,7 @@ class _Proxy:
             return failed(GATEWAY_READY, KEYS_SECRET_MISSING, keys.message)
         if keys.problem:
             return failed(GATEWAY_READY, keys.problem, keys.message)
-        return self._incomplete_keys() or self._own_master_key()
-
-    def _incomplete_keys(self) -> Verdict | None:
-        """A key that is missing is not made anew while something was encrypted with it."""
-        present = values_of(self._keys_secret)
-        missing = sorted(keys_recipe(self._o.name).generated.keys() - present.keys())
-        if self._keys_secret is None or not missing or not self._encrypted:
-            return None
-        place = names.keys_secret(self._o.name)
-        message = (
-            f"Secret {place} lacks {', '.join(missing)}. What {self._encrypted} has stored cannot be read "
-            "without it: put back what stood there."
-        )
-        return failed(GATEWAY_READY, KEYS_SECRET_MISSING, message)
+        return self._own_master_key()
 
     def _own_master_key(self) -> Verdict | None:
         if self._spec.litellm.master_key_secret_ref is None:
