@@ -29,6 +29,7 @@ help: ## show this list
 	@echo "  make dev GPU=mixed           nodes with GPUs: none, nvidia, amd, intel or mixed"
 	@echo "  make dev MODULES=all         every module, or a list: MODULES=kubeai,anything-llm"
 	@echo "  make dev MODELS=1 GPU=nvidia the models of examples/: on a processor, on a GPU, and elsewhere"
+	@echo "  make dev APP=odysseus        an instance of an application, or of several: APP=openclaw,hermes, or all"
 	@echo "  make test ARGS='-k store'    only some tests"
 
 setup: $(STAMP) ## create the virtual environment
@@ -44,7 +45,7 @@ $(STAMP): requirements-dev.txt pyproject.toml
 	@touch $@
 
 dev: $(STAMP) ## start a real control plane, run the operator on it, show the appliance getting Ready
-	@$(BIN)/python -m hack.dev $(if $(ONCE),--once) $(if $(GPU),--gpu $(GPU)) $(if $(MODULES),--modules $(MODULES)) $(if $(MODELS),--models) $(ARGS)
+	@$(BIN)/python -m hack.dev $(if $(ONCE),--once) $(if $(GPU),--gpu $(GPU)) $(if $(MODULES),--modules $(MODULES)) $(if $(MODELS),--models) $(if $(APP),--app $(APP)) $(ARGS)
 
 test: lint ## lint, then all tests, on a real control plane where they need one
 	@$(BIN)/python -m hack.requirements --closed $(CLOSED) --except $(EXCEPT)

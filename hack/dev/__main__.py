@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.live import Live
 
 from hack.dev.appliance import ROOT, Reader, install, settled
+from hack.dev.apps import apps_of, chosen_apps
 from hack.dev.choices import Choices, Gpu, catalog_of, chosen
-from hack.dev.models import ModelStage, names_of
+from hack.dev.models import ModelStage
 from hack.dev.operator import OperatorProcess, Program
-from hack.dev.view import Picture, headline, now, view
-from hack.devcluster import WITH_ACTORS, DevCluster, DevClusterError
+from hack.dev.view import Instance, Model, Picture, headline, now, view
+from hack.devcluster import DevCluster, DevClusterError
 from hack.devcluster.build import Builder
 from hack.devcluster.process import tail
 from hack.devcluster.rest import ApiError
@@ -59,7 +60,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         prog="make dev",
         description="Start a real control plane, run the operator on it and show the appliance get Ready.",
         epilog="examples: make dev; make dev GPU=mixed; make dev MODULES=all ONCE=1; "
-        "make dev MODELS=1 GPU=nvidia; make dev ARGS='--deadline 60'",
+        "make dev MODELS=1 GPU=nvidia; make dev APP=odysseus; make dev ARGS='--deadline 60'",
     )
     parser.add_argument("--once", action="store_true", help="end as soon as the appliance is Ready")
     parser.add_argument(
@@ -88,6 +89,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         action="store_true",
         help="apply the models of examples/, play KubeAI and LiteLLM for them, and run the model catalog; "
         "the one for NVIDIA only on nodes with its GPUs",
+    )
+    parser.add_argument(
+        "--app",
+        type=_names,
+        default=(),
+        metavar="NAMES",
+        help="make an instance of these applications, separated by commas, or of all of them: all; helm "
+        "installs them, and Envoy Gateway is run for them",
     )
     parser.add_argument(
         "--nodes", type=_count, default=1, help="how many nodes without GPUs to play (default: %(default)s)"
@@ -153,12 +162,13 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
     except OSError as error:
         raise DevClusterError(f"{directory} cannot be made: {error.strerror}; see --directory") from None
     modules = chosen(options.modules, catalog_of(source))  # before time is lost over a wrong name
-    choices = Choices(options.gpu, modules, options.nodes, options.models)
+    apps = chosen_apps(options.app, apps_of(source)) if options.app else ()
+    choices = Choices(options.gpu, modules, options.nodes, options.models, apps)
     builder = Builder()
-    builder.ensure()  # all at once, so that the progress counts every program
+    builder.ensure(choices.programs)
     cluster = stack.enter_context(
         DevCluster.start(
-            WITH_ACTORS, directory=directory / "cluster", source=source, log=say, builder=builder
+            choices.components, directory=directory / "cluster", source=source, log=say, builder=builder
         )
     )
     stack.enter_context(explained(cluster))
@@ -168,8 +178,7 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
     say("starting the operator with its own service account")
     operator = OperatorProcess(cluster, directory)
     stack.callback(operator.stop)
-    objects = choices.model_objects()
-    models, names = ModelStage(cluster, directory, objects, say), names_of(objects)
+    models = ModelStage(cluster, directory, choices.model_objects(), say)
     stack.callback(models.stop)
     deadline = time.monotonic() + options.deadline if options.once else None
     follower = Follower(
@@ -177,7 +186,7 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
         operator,
         models,
         console,
-        lambda picture: settled(picture, choices.modules, choices.vendors, names),
+        lambda picture: settled(picture, choices.expected),
     )
     if not follower.until_ready(deadline):
         return 1
@@ -272,10 +281,10 @@ class Follower:
         for each in picture.hardware:
             if each.phase != "Ready":
                 self._console.print(f"  {each.vendor} GPUs: {each.phase}: {each.message}", markup=False)
-        for model in picture.models:
-            if model.phase not in {"Ready", "Disabled"}:
-                said = f"  {model.name}: {model.phase}, {model.reason}: {model.message}"
-                self._console.print(said, markup=False)
+        shown: tuple[Model | Instance, ...] = (*picture.models, *picture.instances)
+        for one in shown:
+            if one.phase not in {"Ready", "Disabled", "Suspended"}:
+                self._console.print(f"  {one.name}: {one.phase}, {one.reason}: {one.message}", markup=False)
         self._console.print(f"the operator's log: {self._operator.log}", markup=False)
 
     @contextlib.contextmanager
@@ -301,6 +310,14 @@ class Follower:
             *(
                 (f"model {each.name}", each.state, f"  model {each.name}: {each.phase} {each.reason}")
                 for each in picture.models
+            ),
+            *(
+                (
+                    f"instance {each.name}",
+                    each.state,
+                    f"  instance {each.name}: {each.phase} {each.reason} {each.shown_addresses}".rstrip(),
+                )
+                for each in picture.instances
             ),
             ("", (title, "", ""), title),
         ):

@@ -1,12 +1,13 @@
 """What stands on the development cluster: installed once, then read for the view."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from hack import yamls
-from hack.dev.view import Picture, Row, of_activation, of_hardware, of_model, of_static, phase_of
+from hack.dev.view import Picture, Row, of_activation, of_hardware, of_instance, of_model, of_static, phase_of
 from hack.devcluster import DevCluster
 from hack.devcluster.access import load
 from hack.devcluster.rest import ApiError
@@ -16,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = "ai-system"
 FLUX_NAMESPACE = "flux-system"
 SERVICE_ACCOUNT = "magicstick-operator"
-OURS = f"/apis/appliance.magicstick.dev/v1alpha1/namespaces/{NAMESPACE}"
+GROUP = "appliance.magicstick.dev/v1alpha1"
+OURS = f"/apis/{GROUP}/namespaces/{NAMESPACE}"
 FLUX = f"/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/{FLUX_NAMESPACE}/kustomizations"
 STATIC = {"infrastructure-basis": "basis", "hardware-discovery": "hardware-discovery", "apps": "dashboard"}
 LEFT_OUT = frozenset({"magicstick-operator"})
@@ -112,7 +114,14 @@ class Reader:
         """All that is shown."""
         appliance = self._appliance()
         models = self._get(f"{OURS}/modelactivations")["items"]
-        return Picture(appliance, self._rows(), of_hardware(appliance), tuple(map(of_model, models)))
+        instances = self._get(f"{OURS}/appinstances")["items"]
+        return Picture(
+            appliance,
+            self._rows(),
+            of_hardware(appliance),
+            tuple(map(of_model, models)),
+            tuple(map(of_instance, instances)),
+        )
 
     def _appliance(self) -> Object | None:
         """The Appliance; None while it is not there."""
@@ -136,17 +145,25 @@ class Reader:
         )
 
 
-def settled(
-    picture: Picture, modules: frozenset[str], vendors: frozenset[str], models: frozenset[str] = frozenset()
-) -> bool:
-    """Whether the Appliance and everything shown are Ready, and what was asked for is among it.
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What has to be Ready in the end, besides all that is shown.
 
-    Args:
-        picture: what is shown.
+    Attributes:
         modules: that were switched on.
         vendors: whose GPUs the nodes have.
         models: that were applied, or will be.
+        instances: the same.
     """
+
+    modules: frozenset[str] = frozenset()
+    vendors: frozenset[str] = frozenset()
+    models: frozenset[str] = frozenset()
+    instances: frozenset[str] = frozenset()
+
+
+def settled(picture: Picture, expected: Expected) -> bool:
+    """Whether the Appliance and everything shown are Ready, and what was asked for is among it."""
     ready = {row.module for row in picture.rows if row.phase == "Ready"}
     usable = {each.vendor for each in picture.hardware if each.phase == "Ready"}
     return (
@@ -154,8 +171,10 @@ def settled(
         and phase_of(picture.appliance) == "Ready"
         and bool(picture.rows)
         and all(row.phase in {"Ready", "Disabled"} for row in picture.rows)
-        and modules <= ready
-        and vendors <= usable
+        and expected.modules <= ready
+        and expected.vendors <= usable
         and all(model.phase in {"Ready", "Disabled"} for model in picture.models)
-        and models <= {model.name for model in picture.models if model.phase == "Ready"}
+        and expected.models <= {model.name for model in picture.models if model.phase == "Ready"}
+        and all(each.phase in {"Ready", "Suspended"} for each in picture.instances)
+        and expected.instances <= {each.name for each in picture.instances if each.phase == "Ready"}
     )

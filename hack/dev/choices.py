@@ -1,4 +1,4 @@
-"""What `make dev` can be asked for beyond the default: nodes with GPUs, more modules, and models."""
+"""What `make dev` can be asked for beyond the default: nodes with GPUs, modules, models, and instances."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -9,10 +9,12 @@ from typing import Any, Final
 
 import yaml
 
-from hack.dev.appliance import NAMESPACE
-from hack.dev.models import examples
-from hack.devcluster import DevCluster, DevClusterError
+from hack.dev.appliance import FOREIGN, GROUP, NAMESPACE, Expected
+from hack.dev.apps import instance_name, instance_of
+from hack.dev.models import examples, names_of
+from hack.devcluster import WITH_ACTORS, WITH_GATEWAY, Component, DevCluster, DevClusterError
 from hack.devcluster.actors.following import DIRECTIONS
+from hack.devcluster.components import programs_of
 from hack.devcluster.programs import BY_NAME
 from hack.devcluster.rest import Object
 
@@ -76,12 +78,30 @@ class Choices:
         modules: to switch on, as the catalog names them.
         plain_nodes: how many nodes without GPUs.
         models: whether the examples of models are wanted.
+        apps: applications of which there is to be an instance.
     """
 
     gpu: Gpu = Gpu.NONE
     modules: frozenset[str] = frozenset()
     plain_nodes: int = 1
     models: bool = False
+    apps: tuple[str, ...] = ()
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """Of the cluster: the gateway only where something is reached through it."""
+        return WITH_GATEWAY if self.apps else WITH_ACTORS
+
+    @property
+    def programs(self) -> list[str]:
+        """All that is needed, so that the progress of building counts every one."""
+        return [*programs_of(self.components), "kubectl", *(f"{group}-crds" for group in FOREIGN)]
+
+    @property
+    def expected(self) -> Expected:
+        """What has to be Ready in the end."""
+        models = names_of(self.model_objects())
+        return Expected(self.modules, self.vendors, models, frozenset(map(instance_name, self.apps)))
 
     def model_objects(self) -> list[Object]:
         """What there is to apply for models."""
@@ -106,8 +126,9 @@ class Choices:
             )
 
     def activate(self, cluster: DevCluster) -> None:
-        """Switch the modules on as a user would."""
+        """Switch the modules on, and make the instances, as a user would."""
         cluster.apply([activation(module) for module in sorted(self.modules)])
+        cluster.apply([instance_of(app) for app in self.apps])
 
 
 def catalog_of(source: Path) -> Mapping[str, Mapping[str, Any]]:
@@ -148,7 +169,7 @@ def chosen(names: Iterable[str], catalog: Mapping[str, Mapping[str, Any]]) -> fr
 def activation(module: str) -> dict[str, Any]:
     """What a user applies to switch a module on."""
     return {
-        "apiVersion": "appliance.magicstick.dev/v1alpha1",
+        "apiVersion": GROUP,
         "kind": "ModuleActivation",
         "metadata": {"name": module, "namespace": NAMESPACE},
         "spec": {"module": module, "enabled": True},

@@ -73,6 +73,32 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
+class Instance:
+    """An instance of an application as it is reported now.
+
+    Attributes:
+        addresses: where it is served, the local one first.
+    """
+
+    name: str
+    phase: str
+    reason: str
+    addresses: tuple[str, ...]
+    message: str
+    since: datetime | None
+
+    @property
+    def state(self) -> tuple[str, str, str]:
+        """What a person would call a change."""
+        return self.name, self.phase, f"{self.reason} {self.shown_addresses}"
+
+    @property
+    def shown_addresses(self) -> str:
+        """In one line."""
+        return " ".join(self.addresses)
+
+
+@dataclass(frozen=True, slots=True)
 class Picture:
     """Everything that is shown, read at one moment."""
 
@@ -80,6 +106,7 @@ class Picture:
     rows: tuple[Row, ...]
     hardware: tuple[Hardware, ...]
     models: tuple[Model, ...] = ()
+    instances: tuple[Instance, ...] = ()
 
 
 def condition(obj: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
@@ -119,6 +146,19 @@ def of_model(activation: Mapping[str, Any]) -> Model:
     )
 
 
+def of_instance(instance: Mapping[str, Any]) -> Instance:
+    """An instance of any application."""
+    ready, status = condition(instance, "Ready"), instance.get("status", {})
+    return Instance(
+        instance["metadata"]["name"],
+        phase_of(instance),
+        ready.get("reason", ""),
+        tuple(filter(None, (status.get("localURL"), status.get("publicURL")))),
+        ready.get("message", ""),
+        moment(ready.get("lastTransitionTime") or instance["metadata"]["creationTimestamp"]),
+    )
+
+
 def of_static(module: str, kustomization: Mapping[str, Any]) -> Row:
     """A module of the static Flux graph."""
     ready = condition(kustomization, "Ready")
@@ -152,12 +192,14 @@ def _hardware(module: str, entry: Mapping[str, Any]) -> Hardware:
 
 
 def view(picture: Picture, now: datetime) -> RenderableType:
-    """What is shown live: the modules, and below them the GPUs and the models where there are any."""
+    """What is shown live: the modules, and below them GPUs, models and instances where there are any."""
     tables = [_table(picture.rows, headline(picture.appliance), now)]
     if picture.hardware:
         tables.append(_hardware_table(picture.hardware))
     if picture.models:
         tables.append(_model_table(picture.models, now))
+    if picture.instances:
+        tables.append(_instance_table(picture.instances, now))
     return Group(*tables)
 
 
@@ -186,6 +228,16 @@ def _model_table(models: Iterable[Model], now: datetime) -> Table:
     for each in models:
         since = age(each.since, now)
         shown.add_row(each.name, each.runtime, _coloured(each.phase), each.reason, since, each.message)
+    return shown
+
+
+def _instance_table(instances: Iterable[Instance], now: datetime) -> Table:
+    shown = Table(title="Instances", title_justify="left", expand=False)
+    for heading in ("instance", "phase", "reason", "since", "addresses", "message"):
+        shown.add_column(heading)
+    for each in instances:
+        since, addresses = age(each.since, now), "\n".join(each.addresses)
+        shown.add_row(each.name, _coloured(each.phase), each.reason, since, addresses, each.message)
     return shown
 
 
