@@ -130,6 +130,41 @@ async def test_an_object_that_never_had_a_status_says_what_failed(bench: Skeleto
     assert bench.condition("Ready")["reason"] == "Unavailable"
 
 
+@pytest.fixture
+async def telling(settled: SkeletonBench) -> SkeletonBench:
+    """The same widget, whose reconciler tells of every failure."""
+    settled.reconciler.declaration = replace(DECLARATION, tells_failures=True)
+    settled.skeleton = settled.new_skeleton()
+    return settled
+
+
+@pytest.mark.parametrize("error", PASSING)
+async def test_where_it_is_asked_for_a_passing_fault_is_told_and_tried_again(
+    telling: SkeletonBench, error: ApiError
+) -> None:
+    telling.hands.faults = [Fault("apply", GADGET, error, None)]
+    result = await telling.reconcile()
+    assert (result.outcome, result.backoff, result.refused) == (type(error).__name__, True, False)
+    assert telling.condition("Ready")["reason"] == type(error).__name__
+    telling.hands.faults = []
+    assert await telling.reconcile() == Result("Ready", 20.0)
+    assert telling.condition("Ready")["status"] == "True"
+
+
+async def test_where_it_is_asked_for_a_conflict_that_stays_is_told(telling: SkeletonBench) -> None:
+    telling.hands.faults = [Fault("apply", GADGET, Conflict("changed"), None)]
+    result = await telling.reconcile()
+    assert (result.outcome, result.backoff) == ("Conflict", True)
+    assert telling.condition("Ready")["reason"] == "Conflict"
+
+
+async def test_a_closed_fence_is_told_to_nobody(telling: SkeletonBench) -> None:
+    before = telling.widget.status
+    telling.hands.faults = [Fault("apply", GADGET, FenceClosed("not leading"))]
+    assert await telling.reconcile() == Result("FenceClosed", backoff=True)
+    assert telling.widget.status == before
+
+
 async def test_the_server_s_wish_for_a_pause_is_the_shortest_delay(bench: SkeletonBench) -> None:
     bench.hands.faults = [Fault("apply", GADGET, TooManyRequests("slow down", retry_after_s=7))]
     assert await bench.reconcile() == Result("TooManyRequests", 7, backoff=True)

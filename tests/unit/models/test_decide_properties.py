@@ -33,6 +33,7 @@ from tests.support.model_objects import (
     ollama,
     pod,
 )
+from tests.support.realtime_objects import realtime, serving
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
@@ -55,7 +56,9 @@ SPECS = st.fixed_dictionaries(
         "type": st.sampled_from(["local", "external", "magic"]) | JSON,
         "enabled": st.booleans() | JSON,
         "targetNamespace": st.just("ai") | JSON,
-        "local": st.fixed_dictionaries({}, optional={"engine": st.sampled_from(["VLLM", "FreeToken"]) | JSON})
+        "local": st.fixed_dictionaries(
+            {}, optional={"engine": st.sampled_from(["VLLM", "FreeToken"]) | JSON, "realtime": JSON}
+        )
         | JSON,
     },
 )
@@ -112,6 +115,8 @@ SEEN = st.fixed_dictionaries(
                 ollama(),
                 freetoken(),
                 external(),
+                realtime(),
+                realtime(missing="No device."),
                 kubeai(namespace="lab"),
                 None,
                 Refusal(Reason.INVALID_SPEC, "spec.local.url", "is required"),
@@ -134,7 +139,9 @@ SEEN = st.fixed_dictionaries(
     },
 )
 RUNTIMES = st.lists(
-    st.sampled_from([live_model(), live_deployment(ready=1), live_service()]), max_size=3, unique_by=id
+    st.sampled_from([live_model(), live_deployment(ready=1), live_service(), *serving(), *serving(ready=0)]),
+    max_size=4,
+    unique_by=id,
 )
 
 
@@ -195,7 +202,7 @@ def test_every_failure_has_a_report_without_steps_that_change_a_runtime(o: Model
 def test_every_combination_of_what_the_table_looks_at_is_decided() -> None:
     """The table is total: the crossing of the rows' own questions, each with each."""
     questions: dict[str, list[Any]] = {
-        "resolved": [kubeai(), ollama(), freetoken(), external(), None],
+        "resolved": [kubeai(), ollama(), freetoken(), realtime(), external(), None],
         "cleanup": ["", "cleared"],
         "modules": [READY_MODULES, (module("x", not_ready(Gap.DISABLED)),)],
         "kubeai_served": [True, False],
@@ -203,10 +210,15 @@ def test_every_combination_of_what_the_table_looks_at_is_decided() -> None:
         "pods": [(), (pod(),), (pod(ready=True),), (pod(phase="Failed"),), None],
         "published": [True, False, None],
     }
-    serving: list[tuple[Any, ...]] = [(), (live_model(ready=1),), (live_deployment(ready=1), live_service())]
+    standing: list[tuple[Any, ...]] = [
+        (),
+        (live_model(ready=1),),
+        (live_deployment(ready=1), live_service()),
+        serving(),
+    ]
     phases = set()
     for values in product(*questions.values()):
-        for there in serving:
+        for there in standing:
             o = observation(
                 None, *there, descriptor=descriptor(), **dict(zip(questions, values, strict=True))
             )

@@ -161,6 +161,24 @@ def test_a_node_wakes_only_models_on_the_targets_that_it_was_or_is_of() -> None:
     assert names(wakes.by_node(plain, nvidia)) == []
 
 
+def test_a_node_wakes_the_realtime_models_that_name_it_whatever_they_run_on() -> None:
+    corner = Corner()
+    for name, target, block in (
+        ("talks", "cpu", {"gpuNode": "n1"}),
+        ("shares", "amd-gpu", {"gpuNode": "n1"}),
+        ("elsewhere", "cpu", {"gpuNode": "n2"}),
+        ("odd", "cpu", {"gpuNode": ["n1"]}),
+        ("odder", "cpu", "n1"),
+    ):
+        spec = {"type": "local", "local": {"computeTarget": target, "realtime": block}}
+        corner.shelves.put(MODEL_ACTIVATION, activation(name, spec=spec))
+    before, after = node("n1"), node("n1", ready=False)
+    assert names(corner.wakes.by_node(before, after)) == ["shares", "talks"]
+    shared = node("n1", labelled={labels.AMD_DRA_READY: "true"})
+    assert names(corner.wakes.by_node(before, shared)) == ["shares", "talks"]
+    assert names(corner.wakes.by_node(node("n3"), node("n3", ready=False))) == []
+
+
 def test_a_heartbeat_and_a_fresh_inventory_are_no_news_of_a_node() -> None:
     assert not node_changed(node("n1", heartbeat="a"), node("n1", heartbeat="b"))
     written = [
@@ -239,7 +257,7 @@ def test_a_name_that_is_the_label_of_a_longer_one_has_nothing_of_its_runtime() -
     assert corner.facts.runtimes(label) == ()
 
 
-@pytest.mark.parametrize("kind", [KUBEAI_MODEL, DEPLOYMENT, SERVICE])
+@pytest.mark.parametrize("kind", [KUBEAI_MODEL, DEPLOYMENT, SERVICE, CONFIG_MAP])
 def test_what_cannot_be_read_is_told_and_an_absent_kind_has_no_models(kind: Kind) -> None:
     corner = Corner()
     assert corner.facts.blind() == ""
