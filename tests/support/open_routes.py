@@ -32,6 +32,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Final
 
 import pytest
@@ -86,9 +87,9 @@ class Event:
         return record.received < self.at + SIGHT
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Held:
-    """An object as the server has it.
+    """An object as the server has it. What is asked of it again and again is found out once.
 
     Attributes:
         body: as last answered.
@@ -98,10 +99,25 @@ class Held:
     body: Json
     written: Any = None
 
-    @property
+    @cached_property
     def stands(self) -> bool:
         """Of a policy: whether it is as the operator wrote it, and accepted so."""
         return self.written == self.body.get("spec") and accepted(self.body)
+
+    @cached_property
+    def instance(self) -> str:
+        """The instance that it belongs to; "" for any other object."""
+        return instance_of(self.body)
+
+    @cached_property
+    def targets(self) -> frozenset[str]:
+        """Of a policy: names of the routes that it is for."""
+        return targets(self.body)
+
+    @cached_property
+    def open(self) -> bool:
+        """Of a route: whether it is protected and has a backend."""
+        return self.written is not None and bool(self.instance) and leads_somewhere(self.body)
 
 
 @dataclass(slots=True)
@@ -116,6 +132,8 @@ class OpenRoutes:
     violations: list[str] = field(default_factory=list)
     exposed: dict[Place, Event] = field(default_factory=dict)
     _objects: dict[Place, Held] = field(default_factory=dict)
+    _families: dict[Owner, set[Place]] = field(default_factory=dict)
+    """What belongs to each instance: no write concerns another one, so a long log costs no more than its length."""
     _lost: dict[Place, Event] = field(default_factory=dict)
     """What others have done last to routes that they opened, and to routes whose policy they took away."""
     _owners: dict[str, Owner] = field(default_factory=dict)
@@ -138,32 +156,34 @@ class OpenRoutes:
         for place, held in self._of(ROUTES):
             if leads_somewhere(held.body):
                 for way in ways(held.body):
-                    served.setdefault(way, set()).add((place[1], instance_of(held.body)))
+                    served.setdefault(way, set()).add((place[1], held.instance))
         return {way for way, owners in served.items() if len(owners) > 1}
 
     # --- what happened -------------------------------------------------------------------------------
 
     def _replay(self, record: AuditRecord) -> None:
-        owner = self._owner(record)
-        standing, opened = self._standing(), self._open()
-        self._change(record)
+        owner, places = self._owner(record), self._places(record)
+        standing, opened, concerned = self._standing(places), self._open(places), self._relatives(places)
+        for place in places:
+            self._change(place, record)
         if not by_operator(record):
             lost = {route for policy, routes in standing.items() for route in routes if not self._at(policy)}
-            self._lost |= dict.fromkeys(lost | (self._open() - opened), Event.of(record))
-        self._judge(record, owner)
+            self._lost |= dict.fromkeys(lost | (self._open(places) - opened), Event.of(record))
+        self._judge(record, owner, concerned | self._relatives(places))
 
-    def _change(self, record: AuditRecord) -> None:
-        for place in self._places(record):
-            body = body_after(record)
-            if body is None:
-                self._objects.pop(place, None)
-                continue
-            held = replace(self._objects.get(place) or Held(body), body=body)
-            if by_operator(record) and not record.subresource:
-                held = replace(held, written=body.get("spec"))
-                if uid := uid_in(body):
-                    self._owners[uid] = (record.namespace, instance_of(body))
-            self._objects[place] = held
+    def _change(self, place: Place, record: AuditRecord) -> None:
+        body, before = body_after(record), self._objects.pop(place, None)
+        if before is not None:
+            self._families[place[1], before.instance].discard(place)
+        if body is None:
+            return
+        held = replace(before or Held(body), body=body)
+        if by_operator(record) and not record.subresource:
+            held = replace(held, written=body.get("spec"))
+            if uid := uid_in(body):
+                self._owners[uid] = (record.namespace, held.instance)
+        self._objects[place] = held
+        self._families.setdefault((place[1], held.instance), set()).add(place)
 
     def _places(self, record: AuditRecord) -> list[Place]:
         if record.resource == INSTANCES:
@@ -178,8 +198,8 @@ class OpenRoutes:
         body = record.response_object or {}
         if record.resource == INSTANCES:
             return self._owners.get(body.get("metadata", {}).get("uid", ""))
-        known = [self._objects[each].body for each in self._places(record) if each in self._objects]
-        instance = next(filter(None, map(instance_of, [*known, body])), "")
+        known = [self._objects[each].instance for each in self._places(record) if each in self._objects]
+        instance = next(filter(None, [*known, instance_of(body)]), "")
         return (record.namespace, instance) if instance else None
 
     # --- what is so ------------------------------------------------------------------------------------
@@ -191,37 +211,46 @@ class OpenRoutes:
         held = self._objects.get(policy)
         return held is not None and held.stands
 
-    def _standing(self) -> dict[Place, list[Place]]:
-        """The policies that stand, and the routes that they are for."""
+    def _among(self, places: Iterable[Place], resource: str) -> Iterator[tuple[Place, Held]]:
+        """Those of these places that hold such an object."""
+        return (
+            (place, self._objects[place])
+            for place in places
+            if place[0] == resource and place in self._objects
+        )
+
+    def _relatives(self, places: Iterable[Place]) -> set[Place]:
+        """These places, and those of everything that belongs to the same instances."""
+        held = ((place, self._objects[place]) for place in places if place in self._objects)
+        families = (self._families[place[1], each.instance] for place, each in held if each.instance)
+        return set(places).union(*families)
+
+    def _standing(self, places: Iterable[Place]) -> dict[Place, list[Place]]:
+        """The policies among these places that stand, and the routes that they are for."""
         return {
-            place: [(ROUTES, place[1], name) for name in targets(held.body)]
-            for place, held in self._of(POLICIES)
+            place: [(ROUTES, place[1], name) for name in held.targets]
+            for place, held in self._among(places, POLICIES)
             if held.stands
         }
 
-    def _open(self) -> set[Place]:
-        """The protected routes that have a backend."""
-        return {
-            place
-            for place, held in self._of(ROUTES)
-            if held.written is not None and instance_of(held.body) and leads_somewhere(held.body)
-        }
+    def _open(self, places: Iterable[Place]) -> set[Place]:
+        """The protected routes among these places that have a backend."""
+        return {place for place, held in self._among(places, ROUTES) if held.open}
 
     def _sound(self, route: Place) -> bool:
-        body = self._objects[route].body
+        body, family = self._objects[route].body, self._families[route[1], self._objects[route].instance]
         return any(
-            policy[1] == route[1]
-            and instance_of(held.body) == instance_of(body)
-            and route[2] in targets(held.body)
-            and held.stands
-            and has_all_gateways(held.body, body)
-            for policy, held in self._of(POLICIES)
+            route[2] in held.targets and held.stands and has_all_gateways(held.body, body)
+            for _, held in self._among(family, POLICIES)
         )
 
     # --- what is allowed -------------------------------------------------------------------------------
 
-    def _judge(self, record: AuditRecord, owner: Owner | None) -> None:
-        before, now = self.exposed, {place for place in self._open() if not self._sound(place)}
+    def _judge(self, record: AuditRecord, owner: Owner | None, concerned: set[Place]) -> None:
+        """What becomes of these places by this write; whatever else is exposed stays so."""
+        before = self.exposed
+        exposed = {place for place in self._open(concerned) if not self._sound(place)}
+        now = (before.keys() - concerned) | exposed
         self.exposed = {place: event for place, event in before.items() if place in now}
         self._reported &= now
         for place in sorted(now - before.keys()):
@@ -244,7 +273,7 @@ class OpenRoutes:
     def _judge_reaction(self, record: AuditRecord, owner: Owner) -> None:
         """A write that closes nothing, while there is something to close."""
         for place, event in self.exposed.items():
-            own = (place[1], instance_of(self._objects[place].body)) == owner
+            own = (place[1], self._objects[place].instance) == owner
             if own and not event.unseen(record):
                 self._say(place, f"was left open by {told(record)}, exposed by {event.what}")
             elif place[1] == owner[0] and record.received >= event.at + REACTION:
@@ -256,8 +285,8 @@ class OpenRoutes:
         grant_body = record.response_object or {}
         owners = {(each["namespace"], instance_of(grant_body)) for each in grant_body["spec"]["from"]}
         for place, held in self._of(POLICIES):
-            excused = any(self._unseen((ROUTES, place[1], each), record) for each in targets(held.body))
-            if (place[1], instance_of(held.body)) in owners and not held.stands and not excused:
+            excused = any(self._unseen((ROUTES, place[1], each), record) for each in held.targets)
+            if (place[1], held.instance) in owners and not held.stands and not excused:
                 grant = (GRANTS, record.namespace, record.name)
                 self._say(grant, f"was made while policy {place[1]}/{place[2]} did not stand")
 
