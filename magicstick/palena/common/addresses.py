@@ -15,3 +15,8 @@ def service_url(
 ) -> str:
     """The address of a Service, without a path."""
     return f"{scheme}://{service_host(name, namespace, domain)}:{port}"
+
+
+def mcp_url(name: str, namespace: str, port: int, domain: str = CLUSTER_DOMAIN) -> str:
+    """Where the tools of an MCP server are called; known as soon as the server is (spec: palena §6.5)."""
+    return f"{service_url(name, namespace, port, domain=domain)}/mcp"

@@ -39,7 +39,7 @@ def conflict(owner: Owner, wanted: Iterable[Desired]) -> str:
     if not foreign:
         return ""
     verb = "exists and is" if len(foreign) == 1 else "exist and are"
-    return f"{', '.join(foreign)} {verb} somebody else's: rename this object, or remove what is in its way."
+    return f"{', '.join(foreign)} {verb} somebody else's: rename this object, or remove what is in its way"
 
 
 def removed(owner: Owner, present: Iterable[tuple[Kind, Resource | None]]) -> tuple[Step, ...]:

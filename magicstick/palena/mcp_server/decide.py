@@ -12,7 +12,7 @@ from typing import Any, Final
 from magicstick.api.kinds import PALENA_MCP_SERVER
 from magicstick.api.palena.mcp_server import PalenaMCPServerSpec
 from magicstick.kube.errors import ApiError
-from magicstick.kube.kinds import CONFIG_MAP, Kind
+from magicstick.kube.kinds import CONFIG_MAP, Kind, ObjectKey
 from magicstick.palena.common import frame
 from magicstick.palena.common.children import Replicas, replicas
 from magicstick.palena.common.desired import Desired, applied, conflict, removed
@@ -22,7 +22,7 @@ from magicstick.palena.common.kinds import DEPLOYMENT, NETWORK_POLICY, SERVICE
 from magicstick.palena.common.owners import Owner, is_foreign, metadata
 from magicstick.palena.common.secrets import NAME_CONFLICT, SECRET, SecretState, ensure
 from magicstick.palena.common.verdicts import Verdict, failed, fine, waiting
-from magicstick.palena.mcp_server.components import SEARXNG, SERVER, Sidecar
+from magicstick.palena.mcp_server.components import SEARXNG, SERVER, SIDECARS, Sidecar
 from magicstick.palena.mcp_server.objects import (
     Blueprint,
     Files,
@@ -41,11 +41,20 @@ from magicstick.runtime.plan import Plan, Step
 SIDECARS_READY: Final = "SidecarsReady"
 SERVER_READY: Final = "ServerReady"
 
+
+def _blames(_kind: Kind, key: ObjectKey) -> str:
+    """The condition that tells of a write that failed: by the name it is a sidecar's or the server's own."""
+    return SIDECARS_READY if key.name.endswith(_OF_SIDECARS) else SERVER_READY
+
+
+_OF_SIDECARS: Final = (*(f"-{each}" for each in SIDECARS), f"-{SEARXNG}-config")
+
 FRAME: Final = KindFrame(
     kind=PALENA_MCP_SERVER,
     order=(SIDECARS_READY, SERVER_READY, READY),
     ready_reason="AllComponentsReady",
-    ready_message="The MCP server and its sidecars are ready.",
+    ready_message="the MCP server and its sidecars are ready",
+    blames=_blames,
 )
 
 
@@ -155,20 +164,20 @@ class _Server:
             return failed(SIDECARS_READY, secret.problem, secret.message)
         missing = [each.name for each in self._ours if not self._is_ready(each)]
         if not missing:
-            return fine(SIDECARS_READY, "AllSidecarsReady", "All sidecars are ready.")
-        message = f"Not ready: {', '.join(missing)}."
+            return fine(SIDECARS_READY, "AllSidecarsReady", "all sidecars are ready")
+        message = f"not ready: {', '.join(missing)}"
         return waiting(SIDECARS_READY, "SidecarsNotReady", message, degrades=self._server_replicas.available)
 
     def _server_ready(self) -> Verdict:
         if taken := conflict(self._o.owner, self._server()):
             return failed(SERVER_READY, NAME_CONFLICT, taken)
         if not self._may_start():
-            message = "The server starts once SearXNG is ready."
+            message = "the server starts once SearXNG is ready"
             return waiting(SERVER_READY, "WaitingForSearXNG", message)
         found = self._server_replicas
         if found.available:
-            return fine(SERVER_READY, "DeploymentReady", "The MCP server is ready.")
-        message = f"{found.ready} of {self._spec.replicas} replicas are ready."
+            return fine(SERVER_READY, "DeploymentReady", "the MCP server is ready")
+        message = f"{found.ready} of {self._spec.replicas} replicas are ready"
         return waiting(SERVER_READY, "DeploymentNotReady", message)
 
     def _may_start(self) -> bool:

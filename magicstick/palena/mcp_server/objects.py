@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from magicstick.api.palena.mcp_server import PalenaMCPServerSpec
-from magicstick.palena.common.addresses import service_url
+from magicstick.palena.common.addresses import mcp_url, service_url
 from magicstick.palena.common.workloads import (
     Port,
     User,
@@ -113,8 +113,7 @@ class Blueprint:
     @property
     def url(self) -> str:
         """Where tools are called."""
-        port = self.spec.service.port
-        return f"{service_url(self.name, self.namespace, port, domain=self.domain)}/mcp"
+        return mcp_url(self.name, self.namespace, self.spec.service.port, self.domain)
 
     def files(self) -> Files:
         """The configuration that is wanted."""

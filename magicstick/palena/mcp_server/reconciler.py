@@ -15,7 +15,7 @@ from magicstick.palena.common.edges import owned
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.kinds import DEPLOYMENT, NETWORK_POLICY, SERVICE
-from magicstick.palena.common.phases import REQUEUE_S
+from magicstick.palena.common.phases import FAILING, REQUEUE_S
 from magicstick.palena.common.secrets import SECRET, Entropy, draw
 from magicstick.palena.mcp_server.decide import decide, decide_failure
 from magicstick.palena.mcp_server.objects import Names
@@ -52,10 +52,13 @@ class McpServerReconciler:
         live = self._facts.find(PALENA_MCP_SERVER, *key)
         if live is None:
             return None
+        subject = Subject(live, parse(PalenaMCPServerSpec, live), blind=self._facts.blind(MADE))
+        if subject.blind:
+            return McpServerObservation(subject)
         names = Names(key.name)
         found = {place: self._facts.find(place[0], key.namespace, place[1]) for place in places(names)}
         return McpServerObservation(
-            Subject(live, parse(PalenaMCPServerSpec, live)),
+            subject,
             {place: each for place, each in found.items() if each is not None},
             draw(secret_recipe(names), found[SECRET, names.secret], self._entropy),
             self._domain,
@@ -70,18 +73,22 @@ class McpServerReconciler:
         return decide_failure(observation, error, now)
 
 
+MADE: Final = (DEPLOYMENT, SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY)
+"""What is made for an MCP server; no decision is made while one of these cannot be read."""
+
 _DECLARATION: Final = Declaration(
     name=NAME,
     primary=PALENA_MCP_SERVER,
     finalizer=labels.FINALIZER,
-    writes=frozenset({DEPLOYMENT, SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY}),
+    writes=frozenset(MADE),
     workers=WORKERS,
     edges=(
         owned(DEPLOYMENT, PALENA_MCP_SERVER, "whether the server and its sidecars are ready"),
         owned(SERVICE, PALENA_MCP_SERVER, "whether they are reached as they should be"),
         owned(CONFIG_MAP, PALENA_MCP_SERVER, "whether their configuration is as it should be"),
-        owned(SECRET, PALENA_MCP_SERVER, "whether SearXNG has what it signs with"),
+        owned(SECRET, PALENA_MCP_SERVER, "whether SearXNG has what it signs with", labelled=False),
         owned(NETWORK_POLICY, PALENA_MCP_SERVER, "whether only the server reaches the sidecars"),
     ),
     requeue_s=REQUEUE_S,
+    failing=FAILING,
 )

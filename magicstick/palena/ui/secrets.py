@@ -31,7 +31,8 @@ GENERATED: Final[Mapping[str, Maker]] = {
     MONGO_ROOT_USERNAME: lambda _: MONGO_USER,
     MONGO_ROOT_PASSWORD: lambda entropy: entropy.alphanumeric(32),
 }
-"""LibreChat decrypts what users stored with the first two: they must never change."""
+VITAL: Final = frozenset({CREDS_KEY, CREDS_IV, MONGO_ROOT_USERNAME, MONGO_ROOT_PASSWORD})
+"""What LibreChat's data can only be opened with: the keys that it encrypts with, and MongoDB's user."""
 
 
 def recipe(names: Names, namespace: str, domain: str = CLUSTER_DOMAIN) -> SecretRecipe:
@@ -42,7 +43,7 @@ def recipe(names: Names, namespace: str, domain: str = CLUSTER_DOMAIN) -> Secret
         uri = mongo_uri(values[MONGO_ROOT_USERNAME], values[MONGO_ROOT_PASSWORD], host, MONGODB_PORT)
         return {MONGO_URI: uri}
 
-    return SecretRecipe(names.secrets, LIBRECHAT, GENERATED, derived)
+    return SecretRecipe(names.secrets, LIBRECHAT, GENERATED, derived, vital=VITAL)
 
 
 def mongo_uri(user: str, password: str, host: str, port: int) -> str:
