@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from magicstick.runtime.settings import (
+from magicstick.runtime.options import (
     ADDRESS,
     API_URL,
     LABEL,
@@ -22,9 +22,9 @@ from magicstick.runtime.settings import (
     Url,
     derived,
     in_cluster,
-    same,
     setting,
 )
+from magicstick.runtime.settings import same
 
 SERVING: Final = "Serving"
 IDENTITY: Final = "Identity"

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from magicstick.access_guard.settings import GuardSettings
 from magicstick.cli.errors import MISUSED, CommandError
 from magicstick.cli.run import log_start, serve, with_options
-from magicstick.runtime.settings import SettingsError, described
+from magicstick.runtime.options import SettingsError
+from magicstick.runtime.settings import described
 
 
 def command() -> Callable[..., None]:

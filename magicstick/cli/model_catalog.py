@@ -6,7 +6,8 @@ from typing import Final
 from magicstick.cli.errors import MISUSED, CommandError
 from magicstick.cli.run import log_start, serve, with_options
 from magicstick.model_catalog.settings import CatalogSettings
-from magicstick.runtime.settings import SettingsError, described
+from magicstick.runtime.options import SettingsError
+from magicstick.runtime.settings import described
 
 WITHOUT_FLAG: Final = frozenset({"litellm_master_key"})
 """What stands on a command line is seen by everybody on the machine."""

@@ -130,7 +130,7 @@ def _made(
     """The plan; every failure is a CommandError with one of the codes that the help names."""
     from magicstick.plan.documents import InputError  # noqa: PLC0415 - imported by `plan`
     from magicstick.plan.rehearsal import BlindError  # noqa: PLC0415 - imported by `plan`
-    from magicstick.runtime.settings import SettingsError  # noqa: PLC0415 - imported by `plan`
+    from magicstick.runtime.options import SettingsError  # noqa: PLC0415 - imported by `plan`
 
     try:
         question = _question(names, words, catalogs, offline=access is None)

@@ -9,7 +9,8 @@ import typer
 
 from magicstick import __version__
 from magicstick.cli.errors import MISUSED, CommandError
-from magicstick.runtime.settings import Described, Settings, SettingsError, described, in_cluster
+from magicstick.runtime.options import Described, SettingsError, in_cluster
+from magicstick.runtime.settings import Settings, described
 
 if TYPE_CHECKING:
     from magicstick.kube.config import ClusterConfig

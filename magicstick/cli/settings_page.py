@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from itertools import groupby
 
-from magicstick.runtime.settings import Described, described
+from magicstick.runtime.options import Described
+from magicstick.runtime.settings import described
 
 HEAD = """# Settings
 

@@ -115,7 +115,7 @@ async def _explain(
     try:
         return await _answer(client, asked, flags, access, every=every)
     except Exception as error:
-        from magicstick.runtime.settings import SettingsError  # noqa: PLC0415 - takes long to import
+        from magicstick.runtime.options import SettingsError  # noqa: PLC0415 - takes long to import
 
         if isinstance(error, SettingsError):
             raise CommandError(str(error), MISUSED) from None

@@ -69,7 +69,7 @@ class CrdView(msgspec.Struct, frozen=True, gc=False):
 
     def defines(self, kind: Kind) -> bool:
         """Whether the objects of this definition are of this kind, which its name does not say."""
-        return self.spec.names is None or self.spec.names.kind == kind.kind
+        return self.spec.names is None or self.spec.names.kind in ("", kind.kind)
 
 
 class Discovery:

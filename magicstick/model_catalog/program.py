@@ -28,8 +28,8 @@ from magicstick.runtime.checks import SilentWatches, not_leading, not_synced, st
 from magicstick.runtime.clock import SleepingClock, SystemClock
 from magicstick.runtime.health import Check, LoopLag, Probes
 from magicstick.runtime.metrics import Metrics
+from magicstick.runtime.options import SettingsError
 from magicstick.runtime.process import Leadership, served, tuned
-from magicstick.runtime.settings import SettingsError
 
 log = structlog.get_logger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from magicstick.runtime.logs import Secret
-from magicstick.runtime.settings import (
+from magicstick.runtime.options import (
     API_URL,
     LABEL,
     LEADING,
@@ -21,9 +21,9 @@ from magicstick.runtime.settings import (
     Text,
     Url,
     derived,
-    same,
     setting,
 )
+from magicstick.runtime.settings import same
 
 PLACES: Final = "Where things are"
 LIMITS: Final = "Token limits"

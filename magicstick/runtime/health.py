@@ -16,7 +16,7 @@ import structlog
 from aiohttp import web
 
 from magicstick.runtime.clock import SleepingClock
-from magicstick.runtime.settings import OFF, Listen
+from magicstick.runtime.options import OFF, Listen
 
 log = structlog.get_logger(__name__)
 

@@ -23,7 +23,7 @@ from pydantic import SecretBytes, SecretStr
 from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from magicstick.runtime.settings import in_cluster
+from magicstick.runtime.options import in_cluster
 
 Secret = SecretStr
 """Text that prints as asterisks; `get_secret_value()` gives it out."""

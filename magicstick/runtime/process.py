@@ -24,7 +24,7 @@ from magicstick.runtime.clock import SleepingClock
 from magicstick.runtime.health import Probes, serve_health, serve_metrics
 from magicstick.runtime.lease import Lease, LeaseTimes, NoLease
 from magicstick.runtime.metrics import Metrics
-from magicstick.runtime.settings import LeaseDurations
+from magicstick.runtime.options import LeaseDurations
 
 log = structlog.get_logger(__name__)
 

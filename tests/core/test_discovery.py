@@ -32,6 +32,7 @@ def definition(
     established: str | None = "True",
     dying: bool = False,
     labels: dict[str, str] | None = None,
+    kind: str = "Widget",
 ) -> CrdView:
     """A definition as the server sends it, with much that does not matter here."""
     conditions = [{"type": "NamesAccepted", "status": "True", "reason": "NoConflicts", "message": "…"}]
@@ -51,7 +52,7 @@ def definition(
         metadata["deletionTimestamp"] = "2024-01-01T00:00:00Z"
     body = {
         "metadata": metadata,
-        "spec": {"group": "example.com", "names": {"plural": "widgets"}, "versions": versions},
+        "spec": {"group": "example.com", "names": {"plural": "widgets", "kind": kind}, "versions": versions},
         "status": {"conditions": conditions, "storedVersions": ["v1"]},
     }
     return msgspec.json.decode(msgspec.json.encode(body), type=CrdView)

@@ -15,7 +15,8 @@ from magicstick import __version__
 from magicstick.api.crds import render_all
 from magicstick.cli import main
 from magicstick.cli.app import COMMANDS
-from magicstick.runtime.settings import GROUPS, described
+from magicstick.runtime.options import GROUPS
+from magicstick.runtime.settings import described
 
 HELP_TIMES = 20
 """`--help` may take so many times as long as a Python that does nothing: 300 ms where that takes 15 ms."""

@@ -7,14 +7,13 @@ from pydantic import ValidationError
 
 from magicstick.cli.settings_page import markdown
 from magicstick.model_catalog.settings import CatalogSettings
-from magicstick.runtime.settings import (
+from magicstick.runtime.options import (
     GROUPS,
     Listen,
     ProgramSettings,
-    Settings,
     SettingsError,
-    described,
 )
+from magicstick.runtime.settings import Settings, described
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 

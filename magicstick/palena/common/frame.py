@@ -140,9 +140,7 @@ def _find(subject: Subject[S], frame: KindFrame, findings: Callable[[S], Finding
         return Findings((failed(READY, INVALID_SPEC, str(subject.spec)),), fields=former)
     if not subject.prerequisites.met:
         return Findings((subject.prerequisites.verdict(frame.prerequisites_type),), fields=former)
-    met = ()
-    if PREREQUISITES_MET in frame.order:
-        met = (subject.prerequisites.verdict(),)
+    met = (subject.prerequisites.verdict(),) if PREREQUISITES_MET in frame.order else ()
     if subject.blind:
         unread = Verdict(READY, "False", READ_FAILED, subject.blind, Weight.FAILED)
         return Findings((*met, unread), fields=former)

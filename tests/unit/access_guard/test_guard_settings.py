@@ -3,7 +3,7 @@
 import pytest
 
 from magicstick.access_guard.settings import GuardSettings
-from magicstick.runtime.settings import SettingsError
+from magicstick.runtime.options import SettingsError
 from tests.support.rendered import environment, find
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from magicstick.model_catalog.settings import CatalogSettings
-from magicstick.runtime.settings import SettingsError, described
+from magicstick.runtime.options import SettingsError
+from magicstick.runtime.settings import described
 from tests.support.manifests import MANIFESTS, objects, one, substitute
 
 FOLDER = MANIFESTS / "modules" / "model-catalog"
