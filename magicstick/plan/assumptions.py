@@ -185,6 +185,15 @@ def _static(name: str, namespace: str) -> Mapping[str, Any]:
     }
 
 
+def release_definition() -> Mapping[str, Any]:
+    """The definition of HelmReleases as the platform's Flux has it, as far as the operator reads it."""
+    spec: Body = {"properties": {"install": {"properties": {"strategy": {}}}}}
+    schema: Body = {"openAPIV3Schema": {"properties": {"spec": spec}}}
+    definition = _definition(HELM_RELEASE.crd_name)
+    versions = [{"name": HELM_RELEASE.version, "served": True, "schema": schema}]
+    return {**definition, "spec": {**definition["spec"], "versions": versions}}
+
+
 def _definition(name: str) -> Mapping[str, Any]:
     plural, _, group = name.partition(".")
     return {

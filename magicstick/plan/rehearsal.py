@@ -20,6 +20,7 @@ import anyio
 from magicstick.api import kinds
 from magicstick.api.kinds import MODULE_ACTIVATION
 from magicstick.api.labels import OPERATOR
+from magicstick.apps.kinds import ACCESS_KINDS
 from magicstick.catalogs.definitions import MODULES
 from magicstick.catalogs.entries import CatalogError
 from magicstick.catalogs.loader import Catalogs, ProblemReason
@@ -29,10 +30,10 @@ from magicstick.kube.cache import Caches, NotSyncedError
 from magicstick.kube.client import Client
 from magicstick.kube.errors import Forbidden, NotFound
 from magicstick.kube.informer import InformerState, InitialList, Tuning
-from magicstick.kube.kinds import CONFIG_MAP, NAMESPACE, Kind, ObjectKey
+from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.modules.objects import auto_activation
-from magicstick.plan.assumptions import Assumed, Flux
+from magicstick.plan.assumptions import Assumed, Flux, release_definition
 from magicstick.plan.changes import Change, of_given, of_note
 from magicstick.plan.documents import Body, Document, InputError
 from magicstick.plan.given import OWN, Given, check
@@ -47,8 +48,9 @@ from magicstick.plan.work import Player, Work
 from magicstick.runtime.clock import Clock
 from magicstick.runtime.settings import Settings
 
-FOREIGN: Final = frozenset({kinds.KUSTOMIZATION, kinds.GIT_REPOSITORY, kinds.HELM_RELEASE})
-"""Kinds of others that are taken to be served where there is no cluster to ask."""
+FOREIGN: Final = frozenset({kinds.KUSTOMIZATION, kinds.GIT_REPOSITORY, kinds.HELM_RELEASE, *ACCESS_KINDS})
+"""Kinds of others that are taken to be served where there is no cluster to ask: the platform has Flux and
+the gateway before any module."""
 
 
 class BlindError(Exception):
@@ -134,6 +136,7 @@ class _Stage:
                 return await nothing_there(kind, key)
             return await client.get(kind, key, view=Resource)
 
+        self._offline = client is None
         self._operator = operator
         self._caches = operator.caches
         self._server = PretendServer(self._caches, clock, manager=OPERATOR, get=get)
@@ -145,6 +148,8 @@ class _Stage:
         """See `rehearse`."""
         for document in check(question.catalogs or (), [CONFIG_MAP], "").given:
             await self._server.lay(document.kind, document.body)
+        if self._offline:
+            await self._server.lay(CUSTOM_RESOURCE_DEFINITION, release_definition())
         catalogs = self._operator.catalogs
         _refuse_bad_catalogs(catalogs)
         players = await self._assume(question, given)
