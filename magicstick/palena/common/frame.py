@@ -173,7 +173,7 @@ def decide_failure(subject: Subject[S], frame: KindFrame, error: ApiError, now: 
     """
     former = {name: value for name, value in subject.live.status.items() if name not in _COMMON}
     type_ = frame.blames(*error.about) if error.about is not None else READY
-    verdict = _verdict_on(error, type_)
+    verdict = verdict_on(error, type_)
     if subject.live.metadata.dying:
         message = f"what was made for it cannot be removed: {error.message}"
         return Plan(Outcome.DELETING, status=deleting(subject.live, frame.order, message))
@@ -181,7 +181,8 @@ def decide_failure(subject: Subject[S], frame: KindFrame, error: ApiError, now: 
     return Plan(summary.outcome, status=summary.status)
 
 
-def _verdict_on(error: ApiError, type_: str) -> Verdict:
+def verdict_on(error: ApiError, type_: str) -> Verdict:
+    """A failed request as a condition, with the server's words."""
     match error:
         case NamespaceTerminating():
             return waiting(type_, NAMESPACE_TERMINATING, error.message)

@@ -71,6 +71,10 @@ class SchemaView(msgspec.Struct, frozen=True, gc=False):
         return None
 
 
+UNKNOWN_FIELD_IGNORED: Final = "UnknownFieldIgnored"
+"""The reason of a notice that tells of fields that were left out."""
+
+
 class Schemas(Protocol):
     """Where schemas come from; `facts.ServedSchemas` is the real one."""
 

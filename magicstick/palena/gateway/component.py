@@ -1,10 +1,11 @@
 """What one step of a gateway comes to: database, cache, LiteLLM."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from magicstick.palena.common.phases import Weight
+from magicstick.palena.common.schemas import UNKNOWN_FIELD_IGNORED
 from magicstick.palena.common.verdicts import Verdict
 from magicstick.runtime.plan import Notice, Step
 
@@ -36,3 +37,10 @@ class Component:
 def ignored(*sentences: str) -> tuple[Notice, ...]:
     """Tells of changes that cannot be made; empty sentences tell nothing."""
     return tuple(Notice(IMMUTABLE_FIELD_IGNORED, each) for each in sentences if each)
+
+
+def unknown(operator: str, fields: Sequence[str]) -> tuple[Notice, ...]:
+    """Tells of fields that were left out, since the foreign kind that is served does not have them."""
+    if not fields:
+        return ()
+    return (Notice(UNKNOWN_FIELD_IGNORED, f"This {operator} does not know {', '.join(fields)}."),)

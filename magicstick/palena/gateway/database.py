@@ -20,6 +20,7 @@ from magicstick.palena.gateway.component import (
     ROLE,
     Component,
     ignored,
+    unknown,
 )
 from magicstick.palena.gateway.litellm import database_url
 from magicstick.palena.gateway.observation import GatewayObservation
@@ -63,12 +64,12 @@ def _managed(o: GatewayObservation, spec: PalenaGatewaySpec) -> Component:
     wanted = Desired(CNPG_CLUSTER, body.value, live)
     if taken := conflict(o.owner, (wanted,)):
         return Component(failed(DATABASE_READY, NAME_CONFLICT, taken))
-    left_out = f"This CloudNativePG does not know {', '.join(body.dropped)}." if body.dropped else ""
+    grudges = ignored(f"Cluster {names.cluster(o.name)}: {volume.ignored}" if volume.ignored else "")
     return Component(
         _state(o, live),
         applied(o.owner, (wanted,)),
         {"database": _told(o, live, spec.database.managed.instances)},
-        ignored(f"Cluster {names.cluster(o.name)}: {volume.ignored}" if volume.ignored else "", left_out),
+        (*grudges, *unknown("CloudNativePG", body.dropped)),
     )
 
 

@@ -5,14 +5,14 @@ With `deletionPolicy: Retain`, the data stays, and with it every Secret without 
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from magicstick.api.kinds import CNPG_CLUSTER, LITELLM_INSTANCE
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.kinds import PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
 from magicstick.palena.common.labels import RETAINED, TRUE
-from magicstick.palena.common.owners import is_owned_by
+from magicstick.palena.common.owners import is_owned_by, retain
 from magicstick.palena.common.secrets import SECRET
 from magicstick.palena.common.teardown import Stage, Target
 from magicstick.palena.gateway import names
@@ -26,6 +26,8 @@ RETENTION: Final = "persistentVolumeClaimRetentionPolicy"
 
 def stages(o: GatewayObservation) -> Sequence[Stage]:
     """What has to go, or has to be let go, in order."""
+    if o.subject.blind:
+        return (Stage("what was made for the gateway", unknown=o.subject.blind),)
     if ORPHAN in o.subject.live.metadata.finalizers:
         kept = places(o.name)
         return (Stage("what was made for the gateway", steps=tuple(_released(o, kept))),)
@@ -76,10 +78,8 @@ def _ours(o: GatewayObservation, wanted: Sequence[Place]) -> Iterator[tuple[Kind
 def _released(o: GatewayObservation, kept: Sequence[Place]) -> Iterator[Step]:
     """What takes the ownerReference from objects, and marks them for a successor to take over."""
     for kind, live in _ours(o, kept):
-        marked = live.metadata.labels.get(RETAINED) == TRUE
-        if not marked or _referred(live, o.owner.uid):
-            labels = {"labels": {RETAINED: TRUE}}
-            yield _patch(kind, live, {"metadata": {**labels, **_references(live, o.owner.uid)}})
+        if live.metadata.labels.get(RETAINED) != TRUE or _referred(live, o.owner.uid):
+            yield retain(kind, live, o.owner)
 
 
 def _spared_volume(o: GatewayObservation) -> Iterator[Step]:
@@ -87,33 +87,12 @@ def _spared_volume(o: GatewayObservation) -> Iterator[Step]:
     policy = {"whenDeleted": "Retain", "whenScaled": "Retain"}
     for kind, live in _ours(o, ((STATEFUL_SET, names.redis(o.name)),)):
         if live.spec.get(RETENTION) != policy:
-            yield _patch(kind, live, {"spec": {RETENTION: policy}})
+            yield Patch(kind, live.metadata.key, live.metadata.uid, {"spec": {RETENTION: policy}})
         claim = o.find(PERSISTENT_VOLUME_CLAIM, names.redis_claim(o.name))
         if claim is not None and _referred(claim, live.metadata.uid):
-            yield _patch(PERSISTENT_VOLUME_CLAIM, claim, {"metadata": _references(claim, live.metadata.uid)})
+            body = {"metadata": {"ownerReferences": None}}
+            yield Patch(PERSISTENT_VOLUME_CLAIM, claim.metadata.key, claim.metadata.uid, body)
 
 
 def _referred(live: Resource, uid: str) -> bool:
     return any(each.uid == uid for each in live.metadata.owner_references)
-
-
-def _references(live: Resource, without: str) -> dict[str, Any]:
-    """The ownerReferences of others, where there is one to take away."""
-    if not _referred(live, without):
-        return {}
-    others = [
-        {
-            "apiVersion": each.api_version,
-            "kind": each.kind,
-            "name": each.name,
-            "uid": each.uid,
-            "controller": each.controller,
-        }
-        for each in live.metadata.owner_references
-        if each.uid != without
-    ]
-    return {"ownerReferences": others}
-
-
-def _patch(kind: Kind, live: Resource, body: dict[str, Any]) -> Patch:
-    return Patch(kind, live.metadata.key, live.metadata.uid, body)

@@ -27,7 +27,7 @@ from magicstick.palena.common.secrets import (
 from magicstick.palena.common.verdicts import Verdict, failed, fine, waiting
 from magicstick.palena.gateway import names
 from magicstick.palena.gateway.cache import cache_url
-from magicstick.palena.gateway.component import GATEWAY_READY, Component, ignored
+from magicstick.palena.gateway.component import GATEWAY_READY, Component, unknown
 from magicstick.palena.gateway.database import connection
 from magicstick.palena.gateway.litellm import forbidden_overrides, litellm_instance, master_key
 from magicstick.palena.gateway.observation import KEY_PREFIX, GatewayObservation, keys_recipe
@@ -76,9 +76,8 @@ class _Proxy:
         wanted = Desired(LITELLM_INSTANCE, body.value, self._live)
         if taken := conflict(self._o.owner, (wanted,)):
             return Component(failed(GATEWAY_READY, NAME_CONFLICT, taken))
-        left_out = f"This LiteLLM operator does not know {', '.join(body.dropped)}." if body.dropped else ""
         steps = (*keys.steps, *applied(self._o.owner, (wanted,)))
-        return Component(self._state(), steps, self._told(), ignored(left_out))
+        return Component(self._state(), steps, self._told(), unknown("LiteLLM operator", body.dropped))
 
     # --- keys ------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from magicstick.palena.common.edges import definitions, owned, schema
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.kinds import NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
-from magicstick.palena.common.phases import FAILING, REQUEUE_S
+from magicstick.palena.common.phases import FAILING, REQUEUE_S, Outcome, Phase
 from magicstick.palena.common.referrers import Reference, Referrers
 from magicstick.palena.common.secrets import SECRET, Entropy, draw
 from magicstick.palena.gateway import names
@@ -81,17 +81,15 @@ class GatewayReconciler:
     def _observation(self, gateway: Resource) -> GatewayObservation:
         facts, (namespace, name) = self._facts, gateway.metadata.key
         spec = parse(PalenaGatewaySpec, gateway)
+        needed = () if isinstance(spec, InvalidSpec) else needed_kinds(spec)
+        subject = Subject(gateway, spec, facts.prerequisites(*needed), facts.blind(READ))
+        if subject.blind:
+            return GatewayObservation(subject)
         live = {
             (kind, wanted): found
             for kind, wanted in (*places(name), *_named(spec))
             if (found := facts.find(kind, namespace, wanted)) is not None
         }
-        subject = Subject(
-            gateway,
-            spec,
-            facts.prerequisites(*(() if isinstance(spec, InvalidSpec) else needed_kinds(spec))),
-            facts.blind(READ),
-        )
         return GatewayObservation(
             subject=subject,
             live=live,
@@ -127,6 +125,10 @@ class GatewayReconciler:
             edges=(*_own_edges(), *self._surrounding_edges()),
             requeue_s=REQUEUE_S,
             failing=FAILING,
+            backoff_s=REQUEUE_S[Outcome.FAILED],
+            field_manager=labels.FIELD_MANAGERS[PALENA_GATEWAY],
+            managed_by=labels.OPERATOR,
+            fault_phase=Phase.ERROR,
         )
 
     def _everyone(self) -> Iterable[ObjectKey]:
@@ -224,7 +226,6 @@ def _own_edges() -> tuple[Edge[Any], ...]:
     }
     return (
         *(owned(kind, PALENA_GATEWAY, why) for kind, why in whys.items()),
-        owned(SECRET, PALENA_GATEWAY, "whether the generated keys are there", labelled=False),
         owned(CNPG_CLUSTER, PALENA_GATEWAY, "what CloudNativePG says of the database", labelled=False),
         owned(LITELLM_INSTANCE, PALENA_GATEWAY, "what its operator says of LiteLLM", labelled=False),
     )
