@@ -15,6 +15,7 @@ from magicstick.palena.common.edges import definitions, owned, schema
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.kinds import NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
+from magicstick.palena.common.model_refs import gateways_of
 from magicstick.palena.common.phases import FAILING, REQUEUE_S, Outcome, Phase
 from magicstick.palena.common.referrers import Reference, Referrers
 from magicstick.palena.common.secrets import SECRET, Entropy, draw
@@ -177,14 +178,6 @@ READ: Final = (
 """What a decision rests on: none is made while one of these cannot be read."""
 
 WRITTEN: Final = frozenset(READ)
-
-
-def gateways_of(model: Resource) -> Iterable[Reference]:
-    """The gateways that a PalenaModel names, read from the object as it is stored."""
-    entries = model.spec.get("gatewayRefs")
-    for each in entries if isinstance(entries, list | tuple) else ():
-        if isinstance(each, dict) and isinstance(name := each.get("name"), str):
-            yield PALENA_GATEWAY, str(each.get("namespace") or model.metadata.namespace), name
 
 
 def _named(spec: PalenaGatewaySpec | InvalidSpec) -> tuple[Place, ...]:
