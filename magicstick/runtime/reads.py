@@ -106,6 +106,24 @@ class Reads:
         """
         return self.at(self._scope(kind, namespace, name))
 
+    def stores(self, kind: Kind, namespace: str = "") -> tuple[Store[Any], ...]:
+        """Every declared store of lists of the kind; with a namespace, those that its objects would be in.
+
+        Raises:
+            ReadNotDeclaredError: no edge covers the kind.
+        """
+        return tuple(map(self.at, self._lists(kind, namespace)))
+
+    def states(self, kind: Kind) -> tuple[InformerState, ...]:
+        """The states of `stores`; raises alike."""
+        return tuple(map(self._state, self._lists(kind, "")))
+
+    def _lists(self, kind: Kind, namespace: str) -> list[Scope]:
+        declared = [scope for scope in self._scopes.get(kind, ()) if scope.name is None]
+        if not declared:
+            raise ReadNotDeclaredError(f"{' and '.join(self._readers)}: no edge to {kind} as a list")
+        return [scope for scope in declared if not namespace or scope.namespace in ("", namespace)]
+
     def state(self, kind: Kind, namespace: str | None = None, name: str | None = None) -> InformerState:
         """The state of a kind; raises like `store`."""
         return self._state(self._scope(kind, namespace, name))

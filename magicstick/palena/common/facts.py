@@ -1,8 +1,8 @@
 """What reconcilers of Palena read from the caches, in the words of Palena."""
 
-import itertools
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from itertools import chain
+from typing import Final
 
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
@@ -12,7 +12,8 @@ from magicstick.palena.common.prerequisites import Definitions, Prerequisites, c
 from magicstick.palena.common.schemas import SchemaNode, SchemaView
 from magicstick.runtime.reads import Reads
 
-EVERYWHERE = ("",)
+SETTLED: Final = frozenset({InformerState.SYNCED, InformerState.ABSENT})
+"""States in which an empty store says something: there is nothing, or the kind is not served."""
 
 
 class UnknownError(Exception):
@@ -22,15 +23,12 @@ class UnknownError(Exception):
 class PalenaFacts:
     """Reads of one or several reconcilers. Nothing here is a request.
 
-    `namespaces`: those that are watched; objects elsewhere do not exist for us.
+    Where only some namespaces are watched, objects elsewhere do not exist for us.
     """
 
-    def __init__(
-        self, reads: Reads, definitions: Definitions, namespaces: Sequence[str] = EVERYWHERE
-    ) -> None:
+    def __init__(self, reads: Reads, definitions: Definitions) -> None:
         self._reads = reads
         self._definitions = definitions
-        self._namespaces = tuple(namespaces)
 
     def find(self, kind: Kind, namespace: str, name: str) -> Resource | None:
         """The object; None when it does not exist, by a complete list, or its kind is not served.
@@ -39,16 +37,16 @@ class PalenaFacts:
             UnknownError: its kind cannot be read now.
         """
         self._check(kind)
-        scope = self._scope_of(namespace)
-        found: Resource | None = None
-        if scope is not None:
-            found = self._reads.store(kind, scope).get(ObjectKey(namespace, name))
-        return found
+        key = ObjectKey(namespace, name)
+        for store in self._reads.stores(kind, namespace):
+            found: Resource | None = store.get(key)
+            if found is not None:
+                return found
+        return None
 
     def known(self, kind: Kind) -> bool:
         """Whether absence in the cache of the kind is absence in the cluster."""
-        settled = (InformerState.SYNCED, InformerState.ABSENT)
-        return all(self._reads.state(kind, namespace) in settled for namespace in self._namespaces)
+        return SETTLED.issuperset(self._reads.states(kind))
 
     def blind(self, kinds: Iterable[Kind]) -> str:
         """Which of the kinds cannot be read, for people; "" when all can: for `frame.Subject.blind`."""
@@ -56,17 +54,14 @@ class PalenaFacts:
         return f"cannot be read now: {', '.join(unread)}; nothing is changed meanwhile" if unread else ""
 
     def all(self, kind: Kind) -> tuple[Resource, ...]:
-        """Every object of the kind; raises like `find`."""
+        """Every object of the kind, each once; raises like `find`."""
         self._check(kind)
-        return tuple(each for store in self.stores(kind) for each in store.list())
+        found = {each.metadata.key: each for store in self._reads.stores(kind) for each in store.list()}
+        return tuple(found.values())
 
     def keys(self, kind: Kind) -> tuple[ObjectKey, ...]:
         """Where they are, as far as is known; for wake-ups."""
-        return tuple(itertools.chain.from_iterable(store.keys() for store in self.stores(kind)))
-
-    def stores(self, kind: Kind) -> Iterable[Store[Any]]:
-        """The stores that hold the kind: one, or one for each namespace that is watched."""
-        return (self._reads.store(kind, namespace) for namespace in self._namespaces)
+        return tuple(dict.fromkeys(chain.from_iterable(map(Store.keys, self._reads.stores(kind)))))
 
     def prerequisites(self, *needed: Kind) -> Prerequisites:
         """Which of the kinds are served."""
@@ -85,9 +80,3 @@ class PalenaFacts:
     def _check(self, kind: Kind) -> None:
         if not self.known(kind):
             raise UnknownError(f"{kind} cannot be read now")
-
-    def _scope_of(self, namespace: str) -> str | None:
-        """The namespace of the watch that covers this one; None when none does."""
-        if self._namespaces == EVERYWHERE:
-            return ""
-        return namespace if namespace in self._namespaces else None

@@ -1,6 +1,6 @@
 """Which Palena objects refer to what: from a thing that changed to those whom it concerns, at once."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from magicstick.kube.kinds import Kind, ObjectKey
@@ -31,10 +31,13 @@ class Referrers:
 
     def of(self, kind: Kind, namespace: str, name: str) -> tuple[ObjectKey, ...]:
         """The objects that refer to this one, as far as they are known."""
-        store: Store[Resource] = self._reads.store(self._primary)
-        store.index(self._name, self._index)
-        found = store.by_index(self._name, _text((kind, namespace, name)))
-        return tuple(each.metadata.key for each in found)
+        return tuple(self._of(_text((kind, namespace, name))))
+
+    def _of(self, reference: str) -> Iterator[ObjectKey]:
+        store: Store[Resource]
+        for store in self._reads.stores(self._primary):
+            store.index(self._name, self._index)
+            yield from (each.metadata.key for each in store.by_index(self._name, reference))
 
     def wakes(self, kind: Kind) -> Callable[[View | None, View | None], Iterable[ObjectKey]]:
         """For an edge to `kind`: whoever refers to the object that changed."""
