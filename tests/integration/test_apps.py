@@ -225,7 +225,7 @@ async def test_two_instances_for_one_host_are_served_one_after_the_other(cluster
         assert scene.way_in(NAME) == set()
 
 
-@pytest.mark.parametrize("length", [52, 53, 54, 63, 64])
+@pytest.mark.parametrize("length", [52, 53, 54, 62, 63, 64])
 async def test_f10_names_up_to_the_limit_are_served_and_longer_ones_refused_early(
     cluster: DevCluster, length: int
 ) -> None:
@@ -242,6 +242,56 @@ async def test_f10_names_up_to_the_limit_are_served_and_longer_ones_refused_earl
         await scene.delete(name)
         await scene.until_gone(name)
         assert scene.way_in(name) == set()
+
+
+@pytest.mark.parametrize("length", [62, 63, 64])
+async def test_f10_short_names_up_to_a_dns_label_are_served_and_longer_ones_refused_early(
+    cluster: DevCluster, length: int
+) -> None:
+    short, name = "a" * length, "odysseus-called"
+    async with instance_scene(cluster) as scene:
+        await scene.make(name, "odysseus", values={"name": short})
+        if length <= 63:
+            status = await scene.until(name, "Ready")
+            assert status["url"] == f"https://{short}.odysseus.magicstick.local/"
+        else:
+            status = await scene.until(name, "Degraded", "InvalidHostname")
+            assert "spec.values.name" in status["message"]
+            assert "63" in status["message"]
+            assert (scene.release(name), scene.way_in(name)) == (None, set())
+            await scene.make(name, "odysseus", values={"name": short[:63]})
+            await scene.until(name, "Ready")
+
+
+@pytest.mark.parametrize(
+    ("given", "short"),
+    [("Zoës Büro", "zoes-buro"), ("team.süd", "team-sud"), ("東京", "spoken"), ("-._-", "spoken")],
+)
+async def test_what_people_call_an_instance_becomes_a_host_that_the_server_takes(
+    cluster: DevCluster, given: str, short: str
+) -> None:
+    name = "odysseus-spoken"
+    async with instance_scene(cluster) as scene:
+        await scene.make(name, "odysseus", values={"name": given})
+        status = await scene.until(name, "Ready")
+        assert status["url"] == f"https://{short}.odysseus.magicstick.local/"
+        route = scene.mirror.get(scene.routes, f"{name}-public") or {}
+        assert route["spec"]["hostnames"] == [f"{short}.odysseus.magicstick.example.com"]
+        values = (scene.release(name) or {})["spec"]["values"]["instance"]
+        assert (values["values"]["name"], values["localHost"]) == (given, status["url"][8:-1])
+
+
+async def test_a_name_with_dots_is_refused_and_its_neighbour_is_served(cluster: DevCluster) -> None:
+    async with instance_scene(cluster) as scene:
+        await scene.make("odysseus.with.dots", "odysseus")
+        await scene.make("odysseus-with-dots", "odysseus")
+        status = await scene.until("odysseus.with.dots", "Degraded", "InvalidName")
+        assert "metadata.name" in status["message"]
+        status = await scene.until("odysseus-with-dots", "Ready")
+        assert status["url"] == "https://with-dots.odysseus.magicstick.local/"
+        assert set(scene.mirror.all(scene.releases)) == {"odysseus-with-dots"}
+        await scene.delete("odysseus.with.dots")
+        await scene.until_gone("odysseus.with.dots")
 
 
 @pytest.mark.parametrize("shape", SHAPES)
