@@ -14,12 +14,16 @@ It follows the contract by which the real one is observed (spec: models ยง4.3, ย
 The kubelets of these Pods are played here and not by kwok, which may know them by an annotation. Where a
 Pod's server is Ollama, one listens on loopback (`ollama`). There is no autoscaler, no cache and no proxy.
 
-Directions, as annotations of a Model; they hold as long as they stand there:
+So are those of realtime runtimes, which are nobody's but the operator's, since one node plays all Pods of
+models.
+
+Directions, as annotations of a Model, or of a realtime Pod itself; they hold as long as they stand there:
 
 - `devcluster.magicstick.dev/pods`: a `kubelet.PodState`, `out-of-memory` for example;
 - `devcluster.magicstick.dev/delay: seconds` from a Pod's start until it is ready;
 - `devcluster.magicstick.dev/replicas: stale` leaves `status.replicas` as it is;
-- `devcluster.magicstick.dev/ollama`: an `ollama.Mood`, `without-alias` for example.
+- `devcluster.magicstick.dev/ollama`: an `ollama.Mood`, `without-alias` for example;
+- `devcluster.magicstick.dev/omni`: an `omni.OmniMood`, `unwell` for example (of a realtime Pod).
 """
 
 import asyncio

@@ -11,7 +11,6 @@ from typing import Any, Final, TypeAlias
 
 from hack.devcluster.actors.following import Object, condition
 from hack.devcluster.actors.writing import stamp
-from hack.devcluster.layout import LOOPBACK
 
 NODE_ADDRESS: Final = "192.0.2.1"
 NO_SERVER: Final = "192.0.2.10"
@@ -96,11 +95,10 @@ def uses_gpu(pod: Object) -> bool:
     return any(name.endswith("/gpu") or name.startswith("gpu.intel.com/") for name in limits)
 
 
-def status_of(pod: Object, state: PodState, now: datetime) -> dict[str, Any]:
-    """The part of a Pod's status that its kubelet writes."""
+def status_of(pod: Object, state: PodState, now: datetime, address: str = NO_SERVER) -> dict[str, Any]:
+    """The part of a Pod's status that its kubelet writes. `address`: of its server, if one is played."""
     phase = ENDED.get(state) or ("Pending" if state in _PENDING else "Running")
     ready = "True" if state is PodState.RUNNING else "False"
-    address = NO_SERVER if ollama_of(pod) is None else LOOPBACK
     status = {
         "phase": phase,
         "startTime": pod.get("status", {}).get("startTime") or stamp(now),

@@ -14,6 +14,8 @@ class LoopbackServer:
     """Every request goes to `_answer`. It listens at `port`, or at one that is free, for its whole life."""
 
     def __init__(self, port: int = 0) -> None:
+        self.host = LOOPBACK
+        """Where it listens from the next start on."""
         self._runner: web.AppRunner | None = None
         self._port = port
 
@@ -25,7 +27,7 @@ class LoopbackServer:
     @property
     def url(self) -> str:
         """The same as an address."""
-        return f"http://{LOOPBACK}:{self._port}"
+        return f"http://{self.host}:{self._port}"
 
     async def start(self, port: int = 0) -> None:
         """Listen; at the port of the last time, unless one is given.
@@ -38,7 +40,7 @@ class LoopbackServer:
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, LOOPBACK, port or self._port).start()
+            await web.TCPSite(self._runner, self.host, port or self._port).start()
         except OSError:
             await self.stop()
             raise

@@ -1,4 +1,8 @@
-"""The kubelets of all Pods that KubeAI makes, and the servers in these Pods."""
+"""The kubelets of all Pods of models, and the servers in these Pods.
+
+Those of KubeAI's Models carry an annotation and are directed by their Model; those of realtime runtimes are
+known by their label, and directed by annotations of their own.
+"""
 
 import asyncio
 import json
@@ -12,6 +16,7 @@ from hack.devcluster.actors.following import Collection, Key, Object, Workers, d
 from hack.devcluster.actors.kubeai_pods import PLAYED, PORT_ANNOTATION
 from hack.devcluster.actors.kubelet import (
     HAS_PROCESS,
+    NO_SERVER,
     PodState,
     has_ended,
     ollama_of,
@@ -19,17 +24,19 @@ from hack.devcluster.actors.kubelet import (
     uses_gpu,
 )
 from hack.devcluster.actors.ollama import SIZE, Mood, OllamaServer
+from hack.devcluster.actors.omni import OmniMood, OmniServer, is_omni
 
 MANAGER: Final = "kubelet"
+Server = OllamaServer | OmniServer
 
 log = logging.getLogger(__name__)
 
 
 class ModelNode:
-    """Acts on the Pods of models that have a node, as their Model directs.
+    """Acts on the Pods of models that have a node, as they are directed.
 
     Attributes:
-        servers: the Ollama of each Pod that has one, by the Pod's uid.
+        servers: the server of each Pod that has one, by the Pod's uid.
     """
 
     def __init__(
@@ -39,7 +46,7 @@ class ModelNode:
         model_of: Callable[[Object], Object],
         clock: Callable[[], datetime],
     ) -> None:
-        self.servers: dict[str, OllamaServer] = {}
+        self.servers: dict[str, Server] = {}
         self._client = client
         self._pods = pods
         self._model_of = model_of
@@ -69,19 +76,19 @@ class ModelNode:
         if pod is None:
             del self._uids[key]
             return
-        if PLAYED not in pod["metadata"].get("annotations", {}) or not pod["spec"].get("nodeName"):
+        if not _is_played(pod) or not pod["spec"].get("nodeName"):
             return
         if has_ended(pod) or "deletionTimestamp" in pod["metadata"]:
             await self._forget(uid)
             return
-        model = self._model_of(pod)
-        state = self._state(key, uid, model)
-        pod = await self._serve(pod, state, model)
+        director = pod if is_omni(pod) else self._model_of(pod)
+        state = self._state(key, uid, director)
+        pod = await self._serve(pod, state, director)
         await self._tell(pod, state)
 
-    def _state(self, key: Key, uid: str, model: Object) -> PodState:
+    def _state(self, key: Key, uid: str, director: Object) -> PodState:
         """As directed; ready only after the delay."""
-        told = direction(model, "pods")
+        told = direction(director, "pods")
         state = PodState(told) if told in set(PodState) else PodState.RUNNING
         if state in {PodState.UNSCHEDULABLE, PodState.MISSING}:
             state = PodState.RUNNING  # about Pods to come, and this one has a node
@@ -89,24 +96,27 @@ class ModelNode:
             return state
         loop = asyncio.get_running_loop()
         begun = self._begun.setdefault(uid, loop.time())
-        left = begun + _seconds(direction(model, "delay")) - loop.time()
+        left = begun + _seconds(direction(director, "delay")) - loop.time()
         if left <= 0:
             return state
         loop.call_later(left, self.wake, key)
         return PodState.STARTING
 
-    async def _serve(self, pod: Object, state: PodState, model: Object) -> Object:
-        """Have the Pod's Ollama listen, or not; returns the Pod, which says where."""
-        names, uid = ollama_of(pod), pod["metadata"]["uid"]
-        if names is None or state not in HAS_PROCESS:
+    async def _serve(self, pod: Object, state: PodState, director: Object) -> Object:
+        """Have the Pod's server listen, or not; returns the Pod, which says where."""
+        uid = pod["metadata"]["uid"]
+        server = self.servers.get(uid) or _server_for(pod)
+        if server is None or state not in HAS_PROCESS:
             await self._forget(uid, for_good=False)
             return pod
-        server = self.servers.get(uid)
-        if server is None:
-            server = OllamaServer(*names, size_vram=SIZE if uses_gpu(pod) else 0)
+        if uid not in self.servers:
             await server.start()
             self.servers[uid] = server
-        told = direction(model, "ollama")
+        if isinstance(server, OmniServer):
+            told = direction(director, "omni")
+            server.turn(OmniMood(told) if told in set(OmniMood) else OmniMood.WELL)
+            return pod
+        told = direction(director, "ollama")
         server.turn(Mood(told) if told in set(Mood) else Mood.WELL)
         port = {PORT_ANNOTATION: str(server.port)}
         if pod["metadata"]["annotations"].items() >= port.items():
@@ -115,7 +125,9 @@ class ModelNode:
         return self._put(await self._client.merge(self._path(pod), body))
 
     async def _tell(self, pod: Object, state: PodState) -> None:
-        status = status_of(pod, state, self._clock())
+        server = self.servers.get(pod["metadata"]["uid"])
+        before = pod.get("status", {}).get("podIP", NO_SERVER)
+        status = status_of(pod, state, self._clock(), before if server is None else server.host)
         if _says(pod.get("status", {}), status):
             return
         meta = {name: pod["metadata"][name] for name in ("name", "namespace", "uid")}
@@ -136,6 +148,18 @@ class ModelNode:
 
     def _path(self, pod: Object) -> str:
         return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
+def _is_played(pod: Object) -> bool:
+    return is_omni(pod) or PLAYED in pod["metadata"].get("annotations", {})
+
+
+def _server_for(pod: Object) -> Server | None:
+    """The server that a Pod runs; None for one that nobody plays."""
+    if is_omni(pod):
+        return OmniServer(pod["metadata"]["uid"])
+    names = ollama_of(pod)
+    return None if names is None else OllamaServer(*names, size_vram=SIZE if uses_gpu(pod) else 0)
 
 
 def _says(live: Object, status: Object) -> bool:
