@@ -9,7 +9,7 @@ controllers and nothing else.
 """
 
 import gc
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -21,6 +21,7 @@ from magicstick.api.labels import OPERATOR
 from magicstick.catalogs.loader import Catalogs
 from magicstick.composition.apps import apps
 from magicstick.composition.models import models
+from magicstick.composition.palena import palena
 from magicstick.composition.platform import platform
 from magicstick.kube.applier import Applier
 from magicstick.kube.cache import Caches, NotSyncedError
@@ -33,15 +34,16 @@ from magicstick.models.catalog_facts import PublishedModels
 from magicstick.models.ports import Seams
 from magicstick.models.probes import EngineProbes
 from magicstick.models.runtime_http import RuntimeHttp
+from magicstick.palena.common.secrets import Entropy, SystemEntropy
 from magicstick.runtime.checks import SilentWatches, not_leading, not_synced, stuck_election, stuck_work
 from magicstick.runtime.clock import SleepingClock, SystemClock
 from magicstick.runtime.controller import Controller
 from magicstick.runtime.events import EventRecorder
 from magicstick.runtime.health import Check, LoopLag, Probes
 from magicstick.runtime.metrics import Metrics
-from magicstick.runtime.process import Leadership, served, tuned
+from magicstick.runtime.process import Leadership, Supervised, served, tuned
 from magicstick.runtime.reads import Reads
-from magicstick.runtime.reconciler import Followed
+from magicstick.runtime.reconciler import Declaration, Followed
 from magicstick.runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -66,6 +68,7 @@ class Manager:
         user_agent: str = USER_AGENT,
         tuning: Tuning | None = None,
         seams: Seams | None = None,
+        entropy: Entropy | None = None,
     ) -> None:
         self.settings = settings
         self._clock = clock or SystemClock()
@@ -81,8 +84,7 @@ class Manager:
         definitions = self.caches.add(CUSTOM_RESOURCE_DEFINITION, view=CrdView)
         self.discovery = Discovery(definitions.store)
         self.caches.follow(self.discovery)
-        self.catalogs = Catalogs(self.caches, settings)
-        self.applier = Applier(self.client, self.caches, manager=OPERATOR, managed_by=OPERATOR)
+        self.applier = self._applier(OPERATOR, OPERATOR)
         self.recorder = EventRecorder(
             self.client, self._clock, controller=OPERATOR, instance=self.lease.holder, metrics=self.metrics
         )
@@ -90,7 +92,8 @@ class Manager:
         self.probes = EngineProbes(self._clock, http, settings.requeue_seconds)
         self._reads = Reads(self.caches)
         self.seams = seams or Seams(publication=PublishedModels(self._reads), checks=self.probes)
-        self.controllers: Sequence[Controller[Any]] = tuple(map(self._controller, self._reconcilers()))
+        found = (*self._appliance(), *self._palena(entropy or SystemEntropy()))
+        self.controllers: Sequence[Controller[Any]] = tuple(map(self._controller, found))
         settings.check_controllers([each.name for each in self.controllers])
         self._lag = LoopLag(self._clock, self.metrics.loop_lag.set)
         self._observe()
@@ -108,25 +111,38 @@ class Manager:
                 group.start_soon(self.caches.run)
                 group.start_soon(self.probes.run)
                 group.start_soon(self._sync)
-                await self._leadership.work(each.run for each in self.controllers)
+                await self._leadership.work(
+                    Supervised(each.name, each.run, self._clock).run for each in self.controllers
+                )
 
     # -- composition ----------------------------------------------------------------------------------
 
-    def _reconcilers(self) -> Iterable[Followed]:
-        """All of `magicstick.composition`.
+    # They read through `Reads`, which knows their declarations: what no edge covers cannot be read, and what
+    # no controller that runs declares is not watched.
 
-        They read through `Reads`, which knows their declarations: what no edge covers cannot be read.
-        """
-        reads, catalogs, settings, clock = self._reads, self.catalogs, self.settings, self._clock
+    def _appliance(self) -> Iterable[Followed]:
+        """The appliance's half, if it is to run."""
+        if not self.settings.magicstick_enable_appliance:
+            return
+        reads, settings, clock = self._reads, self.settings, self._clock
+        catalogs = Catalogs(self.caches, settings)
         base = platform(reads, catalogs, settings, self.discovery, clock)
         found = (
             *base.reconcilers,
             *models(base.modules.facts, reads, catalogs, settings, clock, self.seams),
             *apps(base.modules.facts, reads, catalogs, settings, self.discovery),
         )
-        for reconciler in found:
-            reads.declare(reconciler.declaration)
-            yield reconciler
+        yield from _declared(found, reads)
+
+    def _palena(self, entropy: Entropy) -> Iterable[Followed]:
+        """Palena's half, if it is to run; what it reads is its own business."""
+        if self.settings.magicstick_enable_palena:
+            reads = Reads(self.caches)
+            yield from _declared(palena(reads, self.settings, self.discovery, entropy), reads)
+
+    def _applier(self, manager: str, managed_by: str) -> Applier:
+        client = self.client if manager == OPERATOR else self.client.speaking_as(manager)
+        return Applier(client, self.caches, manager=manager, managed_by=managed_by)
 
     def _controller(self, reconciler: Followed) -> Controller[Any]:
         declaration = reconciler.declaration
@@ -134,7 +150,7 @@ class Manager:
         controller = Controller(
             reconciler,
             self.caches,
-            self.applier,
+            self._hands(declaration),
             clock=self._clock,
             recorder=self.recorder,
             metrics=self.metrics,
@@ -146,6 +162,12 @@ class Manager:
         self.metrics.watch_queue(declaration.name, lambda: controller.queue)
         reconciler.follow(controller.wake)
         return controller
+
+    def _hands(self, declaration: Declaration) -> Applier:
+        """Who writes for a controller: the operator, unless it has a name of its own."""
+        if not declaration.field_manager:
+            return self.applier
+        return self._applier(declaration.field_manager, declaration.managed_by or OPERATOR)
 
     # -- running -------------------------------------------------------------------------------------
 
@@ -185,20 +207,26 @@ class Manager:
                 for each in self.caches.informers()
             )
         )
-        self.metrics.watch_resources(
-            lambda: {
-                each.declaration.primary.kind: self._primaries(each)
-                for each in self.controllers
-                if each.declaration.owns_status is not False
-            }
-        )
+        self.metrics.watch_resources(self._primaries)
 
-    def _primaries(self, controller: Controller[Any]) -> Iterable[Resource]:
-        scope = controller.declaration.scope
-        return self.caches.store(scope.kind, scope.namespace, scope.name, scope.label_selector).list()
+    def _primaries(self) -> Mapping[str, Iterable[Resource]]:
+        """The objects whose state is reported here, by kind."""
+        found: dict[str, list[Resource]] = {}
+        for declaration in (each.declaration for each in self.controllers):
+            if declaration.owns_status is not False:
+                scope = declaration.scope
+                store = self.caches.store(scope.kind, scope.namespace, scope.name, scope.label_selector)
+                found.setdefault(scope.kind.kind, []).extend(store.list())
+        return found
 
     def _watch_ages(self) -> Iterable[tuple[str, float]]:
         for informer in self.caches.informers():
             age = informer.last_event_age
             if age is not None:
                 yield str(informer.scope), age
+
+
+def _declared(found: Iterable[Followed], reads: Reads) -> Iterable[Followed]:
+    for reconciler in found:
+        reads.declare(reconciler.declaration)
+        yield reconciler

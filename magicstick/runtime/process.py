@@ -28,6 +28,9 @@ from magicstick.runtime.options import LeaseDurations
 
 log = structlog.get_logger(__name__)
 
+FIRST_WAIT_S: Final = 1.0
+LONGEST_WAIT_S: Final = 60.0
+
 INITIAL_LISTS: Final = {
     "auto": InitialList.AUTO,
     "watchlist": InitialList.STREAM,
@@ -140,6 +143,35 @@ def _lease(
         times=times,
         on_change=lambda held: metrics.leading(settings.lease_name, held=held),
     )
+
+
+class Supervised:
+    """Work that is begun anew when it fails, so that a fault of one takes nothing else with it.
+
+    It is begun again after 1 s, 2 s, … up to a minute; whoever worked for a minute starts from the
+    shortest wait. Cancellation passes.
+    """
+
+    def __init__(
+        self, name: str, work: Callable[[], Coroutine[Any, Any, None]], clock: SleepingClock
+    ) -> None:
+        self._name = name
+        self._work = work
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Until the work ends by itself, or is cancelled."""
+        wait_s = FIRST_WAIT_S
+        while True:
+            begun = self._clock.monotonic()
+            try:
+                return await self._work()
+            except Exception:
+                log.exception("work ended in a fault and is begun anew", work=self._name, wait_s=wait_s)
+            if self._clock.monotonic() - begun >= LONGEST_WAIT_S:
+                wait_s = FIRST_WAIT_S
+            await self._clock.sleep(wait_s)
+            wait_s = min(wait_s * 2, LONGEST_WAIT_S)
 
 
 @asynccontextmanager

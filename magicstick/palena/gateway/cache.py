@@ -7,6 +7,7 @@ from magicstick.api.palena.gateway import ManagedRedis, PalenaGatewaySpec
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.children import replicas
 from magicstick.palena.common.desired import Desired, applied, conflict
+from magicstick.palena.common.growth import Volume, grown, larger
 from magicstick.palena.common.hashes import secret_hash
 from magicstick.palena.common.kinds import PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
 from magicstick.palena.common.owners import metadata
@@ -23,7 +24,6 @@ from magicstick.palena.common.secrets import (
 from magicstick.palena.common.verdicts import Verdict, failed, fine, lost, waiting
 from magicstick.palena.gateway import names
 from magicstick.palena.gateway.component import EXTERNAL_SECRET_VALID, REDIS_READY, ROLE, Component, ignored
-from magicstick.palena.gateway.growth import Volume, grown, larger
 from magicstick.palena.gateway.litellm import redis_url
 from magicstick.palena.gateway.observation import GatewayObservation, redis_recipe
 from magicstick.palena.gateway.redis import COMPONENT, RedisShape, redis_services, redis_stateful_set

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from magicstick.api.palena.gateway import ManagedDatabase
 from magicstick.kube.objects import Resource
-from magicstick.palena.gateway.growth import Volume, grown
+from magicstick.palena.common.growth import Volume, grown
 
 Object = dict[str, Any]
 

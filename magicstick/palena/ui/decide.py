@@ -17,6 +17,7 @@ from magicstick.palena.common import frame, labels
 from magicstick.palena.common.children import Replicas, replicas
 from magicstick.palena.common.desired import Desired, applied, conflict, removed
 from magicstick.palena.common.frame import Findings, KindFrame
+from magicstick.palena.common.growth import Volume
 from magicstick.palena.common.hashes import config_hash, secret_hash
 from magicstick.palena.common.kinds import DEPLOYMENT, INGRESS, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
 from magicstick.palena.common.owners import is_owned_by, metadata
@@ -24,7 +25,6 @@ from magicstick.palena.common.references import GATEWAY_NOT_FOUND, GATEWAY_NOT_R
 from magicstick.palena.common.secrets import NAME_CONFLICT, SECRET, read_key, values_of
 from magicstick.palena.common.teardown import Stage, Target
 from magicstick.palena.common.verdicts import Verdict, absent, failed, fine, waiting
-from magicstick.palena.gateway.growth import Volume
 from magicstick.palena.ui.configuration import configured, mcp_entry
 from magicstick.palena.ui.gateway_key import CONFIG_GENERATED, gateway_key
 from magicstick.palena.ui.names import MEILISEARCH, MONGODB, MONGODB_PORT

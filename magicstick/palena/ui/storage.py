@@ -8,6 +8,7 @@ from magicstick.api.palena.ui import PalenaUISpec
 from magicstick.kube.kinds import Kind
 from magicstick.palena.common.children import replicas
 from magicstick.palena.common.desired import Desired, applied, conflict, removed
+from magicstick.palena.common.growth import Volume, grown, larger
 from magicstick.palena.common.kinds import (
     DEPLOYMENT,
     PERSISTENT_VOLUME_CLAIM,
@@ -23,7 +24,6 @@ from magicstick.palena.common.secrets import (
     read_key,
 )
 from magicstick.palena.common.verdicts import Verdict, failed, fine, lost, waiting
-from magicstick.palena.gateway.growth import Volume, grown, larger
 from magicstick.palena.ui import secrets
 from magicstick.palena.ui.objects import SecretKey
 from magicstick.palena.ui.observation import UiObservation

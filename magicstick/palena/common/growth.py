@@ -1,4 +1,4 @@
-"""Volumes can grow and do nothing else: what a gateway asks for besides is ignored, and said."""
+"""Volumes can grow and do nothing else: what is asked for besides is ignored, and said."""
 
 from dataclasses import dataclass, replace
 from typing import Any
