@@ -11,12 +11,12 @@ from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
 from magicstick.palena.common import labels
+from magicstick.palena.common.declaring import declare
 from magicstick.palena.common.edges import definitions, owned, schema
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.kinds import NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
 from magicstick.palena.common.model_refs import gateways_of
-from magicstick.palena.common.phases import FAILING, REQUEUE_S, Outcome, Phase
 from magicstick.palena.common.referrers import Reference, Referrers
 from magicstick.palena.common.secrets import SECRET, Entropy, draw
 from magicstick.palena.gateway import names
@@ -37,7 +37,6 @@ from magicstick.runtime.reads import Reads
 from magicstick.runtime.reconciler import Declaration, Edge, meaning_changed
 
 NAME: Final = "palena-gateway"
-WORKERS: Final = 4
 
 
 class GatewayReconciler:
@@ -54,7 +53,9 @@ class GatewayReconciler:
         self._site = site
         self._readers = Referrers(reads, PALENA_GATEWAY, _references)
         self._models = Referrers(reads, PALENA_MODEL, gateways_of)
-        self._declaration = self._declare()
+        self._declaration = declare(
+            NAME, PALENA_GATEWAY, edges=(*_own_edges(), *self._surrounding_edges()), writes=READ
+        )
 
     @property
     def declaration(self) -> Declaration:
@@ -116,22 +117,6 @@ class GatewayReconciler:
 
     # --- waking ----------------------------------------------------------------------------------
 
-    def _declare(self) -> Declaration:
-        return Declaration(
-            name=NAME,
-            primary=PALENA_GATEWAY,
-            finalizer=labels.FINALIZER,
-            writes=WRITTEN,
-            workers=WORKERS,
-            edges=(*_own_edges(), *self._surrounding_edges()),
-            requeue_s=REQUEUE_S,
-            failing=FAILING,
-            backoff_s=REQUEUE_S[Outcome.FAILED],
-            field_manager=labels.FIELD_MANAGERS[PALENA_GATEWAY],
-            managed_by=labels.OPERATOR,
-            fault_phase=Phase.ERROR,
-        )
-
     def _everyone(self) -> Iterable[ObjectKey]:
         return self._facts.keys(PALENA_GATEWAY)
 
@@ -175,9 +160,7 @@ READ: Final = (
     CNPG_CLUSTER,
     LITELLM_INSTANCE,
 )
-"""What a decision rests on: none is made while one of these cannot be read."""
-
-WRITTEN: Final = frozenset(READ)
+"""What a decision rests on, and what is written: none is made while one of these cannot be read."""
 
 
 def _named(spec: PalenaGatewaySpec | InvalidSpec) -> tuple[Place, ...]:

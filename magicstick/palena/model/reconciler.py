@@ -14,11 +14,11 @@ from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.palena.common import labels
+from magicstick.palena.common.declaring import declare
 from magicstick.palena.common.edges import definitions, gateway_changed, owned, schema
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.model_refs import gateways_of
-from magicstick.palena.common.phases import FAILING, REQUEUE_S, Outcome, Phase
 from magicstick.palena.common.references import resolve
 from magicstick.palena.common.referrers import Reference, Referrers
 from magicstick.palena.common.secrets import SECRET, SecretValue, read_key
@@ -31,7 +31,6 @@ from magicstick.runtime.reads import Reads
 from magicstick.runtime.reconciler import Declaration, Edge
 
 NAME: Final = "palena-model"
-WORKERS: Final = 4
 READ: Final = (PALENA_GATEWAY, LITELLM_MODEL, SECRET)
 """What a decision rests on: none is made while one of these cannot be read."""
 MADE: Final = (LITELLM_MODEL, SECRET)
@@ -49,7 +48,7 @@ class ModelReconciler:
         self._facts = facts
         self._readers = Referrers(reads, PALENA_MODEL, _references)
         self._made = {kind: Referrers(reads, kind, _maker) for kind in MADE}
-        self._declaration = self._declare()
+        self._declaration = declare(NAME, PALENA_MODEL, edges=self._edges(), writes=MADE)
 
     @property
     def declaration(self) -> Declaration:
@@ -135,22 +134,6 @@ class ModelReconciler:
         return bridged(key, self._facts.find(MODEL_ACTIVATION, *key), served=served)
 
     # --- waking ----------------------------------------------------------------------------------
-
-    def _declare(self) -> Declaration:
-        return Declaration(
-            name=NAME,
-            primary=PALENA_MODEL,
-            finalizer=labels.FINALIZER,
-            writes=frozenset(MADE),
-            workers=WORKERS,
-            edges=self._edges(),
-            requeue_s=REQUEUE_S,
-            failing=FAILING,
-            backoff_s=REQUEUE_S[Outcome.FAILED],
-            field_manager=labels.FIELD_MANAGERS[PALENA_MODEL],
-            managed_by=labels.OPERATOR,
-            fault_phase=Phase.ERROR,
-        )
 
     def _everyone(self) -> Iterable[ObjectKey]:
         return self._facts.keys(PALENA_MODEL)
