@@ -211,8 +211,9 @@ async def publish_text(scene: ModelScene, text: str, *, namespace: str = SPACE) 
 
 
 def install_kinds(cluster: DevCluster) -> None:
-    """The kinds of Flux, Helm and KubeAI, and ours; and what a Pod in `ai` needs to be admitted."""
-    cluster.apply([*sorted((MANIFESTS / "crds").glob("*.yaml")), *cluster.crd_files("flux")])
+    """The kinds of Flux, Helm and KubeAI, and ours save Palena's; and what a Pod in `ai` needs to be admitted."""
+    ours = [each for each in (MANIFESTS / "crds").glob("*.yaml") if not each.stem.startswith("palena")]
+    cluster.apply([*sorted(ours), *cluster.crd_files("flux")])
     cluster.apply([*cluster.crd_files("helm"), dict(DEFINITION)])
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}})
     account = {"name": "default", "namespace": SPACE}
