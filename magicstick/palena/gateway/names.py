@@ -6,14 +6,28 @@ characters, so that none of these, and nothing that operators derive from them, 
 
 from typing import Final
 
-POSTGRES_PORT: Final = 5432
+from magicstick.palena.common.gateway_names import (
+    CNPG_CLUSTER,
+    POSTGRES_PORT,
+    REDIS_PORT,
+    cluster,
+    instance,
+    redis,
+)
+
+__all__ = [
+    "CNPG_CLUSTER",
+    "POSTGRES_PORT",
+    "REDIS_PORT",
+    "cluster",
+    "instance",
+    "redis",
+]
+
 INSTANCE_MANAGER_PORT: Final = 8000
 """Where CloudNativePG asks each of its Pods how it is."""
-REDIS_PORT: Final = 6379
 LITELLM_PORT: Final = 4000
 
-CNPG_CLUSTER: Final = "cnpg.io/cluster"
-"""On every Pod that CloudNativePG makes for a Cluster."""
 LITELLM_INSTANCE: Final = "litellm.palena.ai/instance"
 """On every Pod that the LiteLLM operator makes for an instance, migration Jobs included."""
 
@@ -28,19 +42,9 @@ CONNECTION_URI: Final = "uri"
 """The key of a Cluster's Secret that LiteLLM reads."""
 
 
-def cluster(gateway: str) -> str:
-    """The CloudNativePG Cluster."""
-    return f"{gateway}-palena-pg"
-
-
 def connection_secret(gateway: str) -> str:
     """The Secret in which CloudNativePG says how to connect."""
     return f"{cluster(gateway)}-app"
-
-
-def redis(gateway: str) -> str:
-    """Redis: its StatefulSet, its Service and its Secret."""
-    return f"{gateway}-palena-redis"
 
 
 def redis_headless(gateway: str) -> str:
@@ -56,11 +60,6 @@ def redis_claim(gateway: str) -> str:
 def redis_host(gateway: str, namespace: str) -> str:
     """Under which name Redis is reached from everywhere in the cluster."""
     return f"{redis(gateway)}.{namespace}.svc"
-
-
-def instance(gateway: str) -> str:
-    """The LiteLLMInstance, and therefore LiteLLM's Deployment and Service."""
-    return f"{gateway}-palena-litellm"
 
 
 def keys_secret(gateway: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from magicstick.api.schema import PRESERVE_UNKNOWN
+from magicstick.palena.common.schemas import SchemaNode
 
 Node = Mapping[str, Any]
 Block = dict[str, Any]
@@ -43,14 +43,13 @@ class Callback:
     type: str = LANGFUSE
 
 
-def shape_of(callbacks: Node | None) -> Shape | None:
+def shape_of(callbacks: SchemaNode | None) -> Shape | None:
     """The shape that a schema of `spec.callbacks` has; None for one that is neither, or is not there."""
     if callbacks is None:
         return None
-    properties = callbacks.get("properties", {})
-    if LANGFUSE in properties or callbacks.get(PRESERVE_UNKNOWN) is True:
+    if LANGFUSE in callbacks.properties or callbacks.open:
         return Shape.SEED
-    return Shape.LISTS if {"types", "envVars"} <= set(properties) else None
+    return Shape.LISTS if {"types", "envVars"} <= callbacks.properties.keys() else None
 
 
 def with_entry(shape: Shape, live: object, wanted: Callback) -> Block:

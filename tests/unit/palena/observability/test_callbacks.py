@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from magicstick.palena.common.schemas import SchemaNode
 from magicstick.palena.observability.callbacks import (
     LANGFUSE_OTEL,
     Callback,
@@ -53,7 +55,8 @@ SEED = {
     ],
 )
 def test_the_shape_is_that_of_the_served_schema(schema: Any, shape: Shape | None) -> None:
-    assert shape_of(schema) is shape
+    node = None if schema is None else msgspec.convert(schema, SchemaNode)
+    assert shape_of(node) is shape
 
 
 @pytest.mark.req("PA-089", "PA-090", "PA-091")
