@@ -8,7 +8,7 @@ async with instance_scene(cluster) as scene:
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from hack import yamls
@@ -33,7 +33,16 @@ MODULES: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     **{
         name: {"path": f"manifests/modules/{name}", "kustomizationName": f"app-{name}", "requires": ["basis"]}
-        for name in ("litellm", "model-catalog", "kubeopencode", "odysseus", "hermes-operator")
+        for name in (
+            "litellm",
+            "model-catalog",
+            "kubeopencode",
+            "odysseus",
+            "hermes-operator",
+            "openclaw-operator",
+            "paperclip-operator",
+            "agent-sandbox",
+        )
     },
 }
 APPLICATIONS: Final[Mapping[str, Any]] = yamls.load(
@@ -277,22 +286,33 @@ class InstanceScene(Reported):
             assert not check_conditions(found), (name, check_conditions(found))
 
 
+Gateway = Callable[[InstanceScene], contextlib.AbstractAsyncContextManager[object]]
+"""What gives policies their verdicts while the block lasts."""
+
+
+def played(scene: InstanceScene) -> contextlib.AbstractAsyncContextManager[object]:
+    """By the player."""
+    return scene.gateway.running()
+
+
 @contextlib.asynccontextmanager
-async def instance_corner(cluster: DevCluster) -> AsyncIterator[InstanceScene]:
+async def instance_corner(cluster: DevCluster, gateway: Gateway = played) -> AsyncIterator[InstanceScene]:
     """The corner, without an operator."""
     async with corner(cluster) as world, contextlib.AsyncExitStack() as stack:
         scene = InstanceScene(world)
         await scene.furnish()
         await stack.enter_async_context(scene.mirror.running())
         await stack.enter_async_context(scene.helm.running())
-        await stack.enter_async_context(scene.gateway.running())
+        await stack.enter_async_context(gateway(scene))
         yield scene
 
 
 @contextlib.asynccontextmanager
-async def instance_scene(cluster: DevCluster, **settings: object) -> AsyncIterator[InstanceScene]:
+async def instance_scene(
+    cluster: DevCluster, gateway: Gateway = played, **settings: object
+) -> AsyncIterator[InstanceScene]:
     """The corner with a running operator; at the end it must be silent, and what it wrote sound."""
-    async with instance_corner(cluster) as scene, watched(scene, **settings):
+    async with instance_corner(cluster, gateway) as scene, watched(scene, **settings):
         yield scene
 
 

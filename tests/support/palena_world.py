@@ -157,7 +157,10 @@ class PalenaWorld:
     def names(self, kind: Kind) -> set[str]:
         """Of all objects of a kind."""
         return {
-            key.name for (of, _, _), store in self.places.stores.items() if of == kind for key in store.keys()
+            each.metadata.name
+            for (of, _, _), store in self.places.stores.items()
+            if of == kind
+            for each in store.list()
         }
 
     def unreadable(self, kind: Kind) -> None:

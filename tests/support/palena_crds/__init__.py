@@ -6,12 +6,12 @@ environment variable `FOREIGN_CRDS` names a folder that has them.
 """
 
 import copy
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from hack import yamls
 from hack.devcluster import DevCluster
 
 Object = dict[str, Any]
@@ -46,8 +46,12 @@ _SEED_CALLBACKS: Final[Object] = {
 
 def definitions() -> Iterator[Object]:
     """All of them, by name of their file."""
-    for file in sorted(FOLDER.glob("*.yaml")):
-        yield yaml.safe_load(file.read_text())
+    yield from copy.deepcopy(_read())
+
+
+@functools.cache
+def _read() -> tuple[Object, ...]:
+    return tuple(yamls.load(file.read_text()) for file in sorted(FOLDER.glob("*.yaml")))
 
 
 def definition(name: str) -> Object:
