@@ -423,4 +423,4 @@ def test_a_log_can_be_read_piece_by_piece(served: Story) -> None:
 def test_a_host_that_leads_to_two_instances_is_known(served: Story) -> None:
     assert served.watched().doubly_served() == set()
     served.route(leads=True, name="rival-local", instance="rival")
-    assert served.watched().doubly_served() == {("demo.example.local", "/")}
+    assert served.watched().doubly_served() == {(NAMESPACE, "demo.example.local", "/")}

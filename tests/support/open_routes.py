@@ -150,14 +150,14 @@ class OpenRoutes:
         for place, event in self.exposed.items():
             self._say(place, f"was still open at the end, because of {event.what}")
 
-    def doubly_served(self) -> set[tuple[str, str]]:
-        """The pairs of host and path that lead to two instances now."""
-        served: dict[tuple[str, str], set[Owner]] = {}
+    def doubly_served(self) -> set[tuple[str, str, str]]:
+        """What leads to two instances of an appliance now: namespace of the routes, host, path."""
+        served: dict[tuple[str, str, str], set[str]] = {}
         for place, held in self._of(ROUTES):
             if leads_somewhere(held.body):
-                for way in ways(held.body):
-                    served.setdefault(way, set()).add((place[1], held.instance))
-        return {way for way, owners in served.items() if len(owners) > 1}
+                for host, path in ways(held.body):
+                    served.setdefault((place[1], host, path), set()).add(held.instance)
+        return {way for way, instances in served.items() if len(instances) > 1}
 
     # --- what happened -------------------------------------------------------------------------------
 
