@@ -95,7 +95,7 @@ class Fresh:
 
 def draw(recipe: SecretRecipe, live: Resource | None, entropy: Entropy) -> Fresh:
     """New values for the generated keys that `live` lacks; nothing while it has all of them."""
-    have = values_of(live)
+    have = _filled(live)
     return Fresh({key: make(entropy) for key, make in recipe.generated.items() if key not in have})
 
 
@@ -121,14 +121,14 @@ def ensure(
         where = f"{recipe.namespace or owner.namespace}/{recipe.name}"
         message = f"the Secret {where} exists and is somebody else's: rename or remove it"
         return SecretState(problem=NAME_CONFLICT, message=message)
-    have = values_of(live)
+    have = _filled(live)
     gone = {key for key in recipe.generated if key not in have}
     lost = gone if live is None else gone & recipe.vital
     if data_lives and lost:
         return SecretState(problem=SECRET_LOST, message=_instructions(recipe, owner, lost, live, data_lives))
     if gone - fresh.values.keys():
         return SecretState()
-    wanted = {key: have.get(key) or fresh.values[key] for key in recipe.generated}
+    wanted = {key: have[key] if key in have else fresh.values[key] for key in recipe.generated}
     wanted |= recipe.derived(wanted)
     body = _secret(recipe, owner, wanted)
     if live is None:
@@ -216,6 +216,11 @@ def _problem(value: str, schemes: tuple[str, ...]) -> str:
     if schemes and not value.startswith(schemes):
         return f"does not begin with {' or '.join(schemes)}"
     return ""
+
+
+def _filled(live: Resource | None) -> dict[str, str]:
+    """The values that say something: an empty one is as good as none."""
+    return {key: value for key, value in values_of(live).items() if value}
 
 
 def values_of(live: Resource | None) -> dict[str, str]:
