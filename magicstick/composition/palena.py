@@ -14,6 +14,9 @@ from magicstick.palena.common.secrets import Entropy
 from magicstick.palena.gateway.observation import Site
 from magicstick.palena.gateway.reconciler import GatewayReconciler
 from magicstick.palena.mcp_server.reconciler import McpServerReconciler
+from magicstick.palena.observability.callbacks import Shape
+from magicstick.palena.observability.reconciler import ObservabilityReconciler
+from magicstick.palena.ui.reconciler import UiReconciler
 from magicstick.runtime.plan import Plan
 from magicstick.runtime.reads import Reads
 from magicstick.runtime.reconciler import Declaration, Followed
@@ -61,8 +64,25 @@ def _mcp_server(means: Means) -> Followed:
     return McpServerReconciler(means.facts, means.entropy, domain=means.settings.palena_cluster_domain)
 
 
+def _ui(means: Means) -> Followed:
+    return UiReconciler(means.facts, means.reads, means.entropy, domain=means.settings.palena_cluster_domain)
+
+
+def _observability(means: Means) -> Followed:
+    wanted = means.settings.palena_callback_shape
+    return ObservabilityReconciler(
+        means.facts,
+        means.reads,
+        means.entropy,
+        shape=None if wanted == "auto" else Shape(wanted),
+        domain=means.settings.palena_cluster_domain,
+    )
+
+
 CONTROLLERS: Final[Mapping[PalenaController, Callable[[Means], Followed]]] = {
     "gateway": _gateway,
+    "ui": _ui,
+    "observability": _observability,
     "mcpserver": _mcp_server,
 }
 """All of them, by the name that the settings have for them."""

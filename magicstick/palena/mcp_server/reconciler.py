@@ -9,13 +9,12 @@ from magicstick.api.palena.mcp_server import PalenaMCPServerSpec
 from magicstick.api.parse import parse
 from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import CONFIG_MAP, ObjectKey
-from magicstick.palena.common import labels
 from magicstick.palena.common.addresses import CLUSTER_DOMAIN
+from magicstick.palena.common.declaring import declare
 from magicstick.palena.common.edges import owned
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.kinds import DEPLOYMENT, NETWORK_POLICY, SERVICE
-from magicstick.palena.common.phases import FAILING, REQUEUE_S
 from magicstick.palena.common.secrets import SECRET, Entropy, draw
 from magicstick.palena.mcp_server.decide import decide, decide_failure
 from magicstick.palena.mcp_server.objects import Names
@@ -24,7 +23,6 @@ from magicstick.runtime.plan import Plan
 from magicstick.runtime.reconciler import Declaration
 
 NAME: Final = "palena-mcpserver"
-WORKERS: Final = 4
 
 
 class McpServerReconciler:
@@ -76,12 +74,10 @@ class McpServerReconciler:
 MADE: Final = (DEPLOYMENT, SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY)
 """What is made for an MCP server; no decision is made while one of these cannot be read."""
 
-_DECLARATION: Final = Declaration(
-    name=NAME,
-    primary=PALENA_MCP_SERVER,
-    finalizer=labels.FINALIZER,
-    writes=frozenset(MADE),
-    workers=WORKERS,
+_DECLARATION: Final = declare(
+    NAME,
+    PALENA_MCP_SERVER,
+    writes=MADE,
     edges=(
         owned(DEPLOYMENT, PALENA_MCP_SERVER, "whether the server and its sidecars are ready"),
         owned(SERVICE, PALENA_MCP_SERVER, "whether they are reached as they should be"),
@@ -89,6 +85,4 @@ _DECLARATION: Final = Declaration(
         owned(SECRET, PALENA_MCP_SERVER, "whether SearXNG has what it signs with", labelled=False),
         owned(NETWORK_POLICY, PALENA_MCP_SERVER, "whether only the server reaches the sidecars"),
     ),
-    requeue_s=REQUEUE_S,
-    failing=FAILING,
 )

@@ -12,7 +12,7 @@ from typing import Any, Final
 from magicstick.api.kinds import CNPG_CLUSTER, CNPG_DATABASE, CNPG_DATABASE_ROLE
 from magicstick.api.palena.observability import PalenaObservabilitySpec
 from magicstick.kube.objects import Resource
-from magicstick.palena.common import labels
+from magicstick.palena.common import gateway_names, labels
 from magicstick.palena.common.addresses import service_host
 from magicstick.palena.common.children import condition_holds, text
 from magicstick.palena.common.desired import Desired, applied, conflict
@@ -27,7 +27,6 @@ from magicstick.palena.common.secrets import (
     secret,
 )
 from magicstick.palena.common.verdicts import Verdict, failed, lost, waiting
-from magicstick.palena.common import gateway_names
 from magicstick.palena.observability.connections import database_url
 from magicstick.palena.observability.names import DATABASE_URL, LANGFUSE, Names
 from magicstick.palena.observability.observation import ObservabilityObservation

@@ -19,9 +19,9 @@ from magicstick.api.parse import InvalidSpec, parse
 from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import CONFIG_MAP, ObjectKey
 from magicstick.kube.objects import Resource, View
-from magicstick.palena.common import labels
 from magicstick.palena.common.addresses import CLUSTER_DOMAIN
 from magicstick.palena.common.children import text
+from magicstick.palena.common.declaring import declare
 from magicstick.palena.common.edges import definitions, gateway_changed, owned, schema
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
@@ -32,13 +32,12 @@ from magicstick.palena.common.kinds import (
     SERVICE,
     STATEFUL_SET,
 )
+from magicstick.palena.common.model_refs import gateways_of
 from magicstick.palena.common.owners import Owner, is_owned_by, owner_keys
-from magicstick.palena.common.phases import FAILING, REQUEUE_S
 from magicstick.palena.common.references import Target, resolve
 from magicstick.palena.common.referrers import Reference as Referred
 from magicstick.palena.common.referrers import Referrers
 from magicstick.palena.common.secrets import SECRET, Entropy, draw
-from magicstick.palena.gateway.reconciler import gateways_of
 from magicstick.palena.ui import secrets
 from magicstick.palena.ui.decide import decide, decide_failure
 from magicstick.palena.ui.names import Names
@@ -48,7 +47,6 @@ from magicstick.runtime.reads import Reads
 from magicstick.runtime.reconciler import Declaration, Edge, meaning_changed
 
 NAME: Final = "palena-ui"
-WORKERS: Final = 4
 
 
 class UiReconciler:
@@ -160,16 +158,8 @@ class UiReconciler:
     # --- waking ----------------------------------------------------------------------------------
 
     def _declare(self) -> Declaration:
-        return Declaration(
-            name=NAME,
-            primary=PALENA_UI,
-            finalizer=labels.FINALIZER,
-            writes=frozenset({*MADE, LITELLM_VIRTUAL_KEY}),
-            workers=WORKERS,
-            edges=(*_own_edges(), *self._surrounding_edges()),
-            requeue_s=REQUEUE_S,
-            failing=FAILING,
-        )
+        edges = (*_own_edges(), *self._surrounding_edges())
+        return declare(NAME, PALENA_UI, edges=edges, writes=(*MADE, LITELLM_VIRTUAL_KEY))
 
     def _surrounding_edges(self) -> tuple[Edge[Any], ...]:
         wakes = self._referrers.wakes
