@@ -8,11 +8,12 @@ any more: an exception ends with its reason.
 
 import argparse
 import ast
+import functools
 import json
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,16 +71,17 @@ def marks_in(source: str, place: str) -> Iterator[Mark]:
                 raise ValueError(f"{place}:{node.lineno}: req(...) takes literal ids")  # noqa: TRY004 - a wrong source, not a wrong argument
 
 
-def read_marks(folder: Path = TESTS) -> list[Mark]:
-    """The marks of all test modules below `folder`."""
-    return [
+@functools.cache
+def read_marks(folder: Path = TESTS) -> tuple[Mark, ...]:
+    """The marks of all test modules below `folder`, read once in a process."""
+    return tuple(
         mark
         for path in sorted(folder.rglob("*.py"))
         for mark in marks_in(path.read_text(), str(path.relative_to(folder.parent)))
-    ]
+    )
 
 
-def open_by_area(rows: dict[str, Requirement], marks: list[Mark]) -> dict[str, list[Requirement]]:
+def open_by_area(rows: dict[str, Requirement], marks: Iterable[Mark]) -> dict[str, list[Requirement]]:
     """The rows without a mark, by area; areas without an open row have an empty list."""
     carried = {mark.id for mark in marks}
     areas: dict[str, list[Requirement]] = defaultdict(list)

@@ -1,19 +1,27 @@
 """Fixtures that every test may ask for."""
 
+import gc
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+import structlog
 
 from hack.devcluster import CONTROL_PLANE, FULL, AuditUnavailableError, DevCluster
+from tests.support import effort
 from tests.support.open_routes import watched_to_its_end
 
 ON_CLUSTERS = tuple(Path(__file__).parent / folder for folder in ("integration", "e2e"))
 
-# How long an example takes says nothing of whether the code is right, and much of what else runs beside it.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+effort.register()
+
+# As the operator's own log: structlog's default renders each local value of each frame, which takes seconds.
+structlog.configure(
+    processors=[
+        structlog.stdlib.add_log_level,
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,6 +42,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.cluster)
         if config.getoption("--no-cluster") and item.get_closest_marker("cluster"):
             item.add_marker(pytest.mark.skip(reason="--no-cluster"))
+
+
+def pytest_collection_finish() -> None:
+    """The tests stay until the end, so the garbage collector need not go through all of them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,12 +2,13 @@
 
 import asyncio
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.kube.errors import Unavailable
 from magicstick.runtime.lease import LeaseTimes
 from tests.core.test_lease import Candidate, waiting
+from tests.support.effort import examples
 from tests.support.lease_server import LeaseServer
 from tests.support.sleeping_time import SleepingTime, settle
 
@@ -48,7 +49,7 @@ async def play(script: list[Step]) -> list[bool]:
             await clock.elapse(1)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(steps)
 def test_two_processes_never_may_write_at_once_and_one_may_when_all_is_well(script: list[Step]) -> None:
     assert sum(asyncio.run(play(script))) == 1

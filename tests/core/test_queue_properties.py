@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TypeVar
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from magicstick.runtime.queue import AGEING_S, Priority, WorkQueue
+from tests.support.effort import examples
 from tests.support.virtual_time import VirtualTime, seeded
 
 T = TypeVar("T")
@@ -138,7 +138,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert came == owed
 
 
-QueueMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+QueueMachine.TestCase.settings = examples(100, steps=40)
 TestQueue = QueueMachine.TestCase
 
 

@@ -9,7 +9,6 @@ then the store must hold what the server holds, and the subscriber must have hea
 import random
 from dataclasses import dataclass, field
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -17,6 +16,7 @@ from magicstick.kube.errors import Gone
 from magicstick.kube.kinds import ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.kube.store import ADDED, DELETED, MODIFIED, Relist, Store
+from tests.support.effort import examples
 from tests.support.objects import widget
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -251,4 +251,4 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 TestStore = StoreMachine.TestCase
-TestStore.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestStore.settings = examples(100, steps=40)

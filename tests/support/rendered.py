@@ -1,5 +1,6 @@
 """Objects and rights of a folder as Flux applies them: built, substituted, found by kind and name."""
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -82,9 +83,14 @@ class Right:
     verb: str
 
 
+@functools.cache
+def _everything() -> list[Object]:
+    return [obj for folder in FOLDERS for obj in folder.built()]
+
+
 def rights(namespace: str, account: str) -> set[Right]:
     """Everything that all folders together grant a ServiceAccount."""
-    objects = [obj for folder in FOLDERS for obj in folder.built()]
+    objects = _everything()
     roles = {_key(obj["kind"], obj): obj for obj in objects if obj["kind"] in {"Role", "ClusterRole"}}
     subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
     return {

@@ -1,16 +1,27 @@
 """Virtual time that coroutines can sleep on."""
 
 import asyncio
+from collections.abc import Sized
+from typing import Final, Protocol, cast
 
 from tests.support.virtual_time import VirtualTime
 
-SETTLE_ROUNDS = 50
+SETTLE_ROUNDS: Final = 50
+
+
+class _Loop(Protocol):
+    """An event loop of asyncio, whose callbacks that are due are known by no public name."""
+
+    _ready: Sized
 
 
 async def settle() -> None:
     """Let every task run until it waits for something that only time or the test can bring."""
+    loop = cast("_Loop", asyncio.get_running_loop())
     for _ in range(SETTLE_ROUNDS):
         await asyncio.sleep(0)
+        if not loop._ready:
+            return
 
 
 class SleepingTime(VirtualTime):

@@ -1,5 +1,6 @@
 """The realm, and the script that keeps its clients as a release wants them (spec: platform §1.4)."""
 
+import functools
 import json
 import os
 import shutil
@@ -39,26 +40,37 @@ def files(name: str) -> dict[str, str]:
     return data
 
 
-REALM: Final[dict[str, Any]] = json.loads(files("keycloak-realm")["magicstick-realm.json"])
-CLIENTS: Final = {client["clientId"]: client for client in REALM["clients"]}
+@functools.cache
+def realm() -> dict[str, Any]:
+    """The realm that Keycloak imports."""
+    imported: dict[str, Any] = json.loads(files("keycloak-realm")["magicstick-realm.json"])
+    return imported
+
+
+def clients() -> dict[str, dict[str, Any]]:
+    return {client["clientId"]: client for client in realm()["clients"]}
 
 
 # --- the realm -------------------------------------------------------------------------------------------
 
 
 def test_the_realm_has_four_roles_and_a_group_that_is_none() -> None:
-    assert (REALM["realm"], REALM["enabled"], REALM["registrationAllowed"]) == ("magicstick", True, False)
-    assert [role["name"] for role in REALM["roles"]["realm"]] == [
+    assert (realm()["realm"], realm()["enabled"], realm()["registrationAllowed"]) == (
+        "magicstick",
+        True,
+        False,
+    )
+    assert [role["name"] for role in realm()["roles"]["realm"]] == [
         "magicstick-user",
         "magicstick-viewer",
         "magicstick-operator",
         "magicstick-admin",
     ]
-    assert REALM["groups"] == [{"name": "magicstick-recovery"}]
+    assert realm()["groups"] == [{"name": "magicstick-recovery"}]
 
 
 def test_the_gateways_client_only_logs_people_in_and_only_where_the_appliance_is() -> None:
-    client = CLIENTS[GATEWAY]
+    client = clients()[GATEWAY]
 
     assert client["redirectUris"] == [
         "https://auth-pilot.example.local/oauth2/callback",
@@ -82,8 +94,8 @@ def test_the_gateways_client_only_logs_people_in_and_only_where_the_appliance_is
 
 @pytest.mark.parametrize("name", [SETUP, USERS])
 def test_a_service_client_has_an_account_and_no_way_for_people(name: str) -> None:
-    assert flows(CLIENTS[name]) == {"serviceAccountsEnabled"}
-    assert (CLIENTS[name]["publicClient"], CLIENTS[name]["redirectUris"]) == (False, [])
+    assert flows(clients()[name]) == {"serviceAccountsEnabled"}
+    assert (clients()[name]["publicClient"], clients()[name]["redirectUris"]) == (False, [])
 
 
 def flows(client: dict[str, Any]) -> set[str]:
@@ -97,15 +109,15 @@ def flows(client: dict[str, Any]) -> set[str]:
 
 
 def test_the_accounts_of_service_clients_have_exactly_the_specified_rights() -> None:
-    accounts = {user["serviceAccountClientId"]: user["clientRoles"] for user in REALM["users"]}
+    accounts = {user["serviceAccountClientId"]: user["clientRoles"] for user in realm()["users"]}
 
     assert {client: set(roles["realm-management"]) for client, roles in accounts.items()} == ROLES
     assert all(set(roles) == {"realm-management"} for roles in accounts.values())
 
 
 def test_the_realms_file_holds_no_secret_but_the_places_that_keycloak_fills_in() -> None:
-    assert set(CLIENTS) == set(SECRETS)
-    assert {name: client["secret"] for name, client in CLIENTS.items()} == {
+    assert set(clients()) == set(SECRETS)
+    assert {name: client["secret"] for name, client in clients().items()} == {
         name: f"${{{variable}}}" for name, variable in SECRETS.items()
     }
     told = {each["name"] for each in container(IDENTITY, "keycloak")["env"]}
@@ -121,7 +133,7 @@ def test_the_realms_file_and_the_scripts_files_describe_the_same_clients() -> No
 
     assert described == {
         name: {key: value for key, value in client.items() if key != "secret"}
-        for name, client in CLIENTS.items()
+        for name, client in clients().items()
     }
 
 
@@ -254,7 +266,7 @@ def keycloak(tmp_path: Path) -> Keycloak:
 
 
 def wanted() -> dict[str, Any]:
-    return {name: {**client, "secret": f"marker-{name}"} for name, client in CLIENTS.items()}
+    return {name: {**client, "secret": f"marker-{name}"} for name, client in clients().items()}
 
 
 def test_clients_become_what_the_release_wants_wherever_they_were(keycloak: Keycloak) -> None:

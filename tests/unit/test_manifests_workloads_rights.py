@@ -12,7 +12,9 @@ pytestmark = pytest.mark.cluster  # kustomize is a part of kubectl, which the cl
 OURS: Final = "appliance.magicstick.dev"
 READS: Final = {"get", "list", "watch"}
 
-DASHBOARD: Final = rights("identity-system", "ai-appliance-dashboard-api")
+
+def dashboard() -> set[Right]:
+    return rights("identity-system", "ai-appliance-dashboard-api")
 
 
 def granted(namespace: str, group: str, resource: str, verbs: str, name: str = "") -> set[Right]:
@@ -28,7 +30,7 @@ def writes(given: set[Right]) -> set[tuple[str, str]]:
 
 @pytest.mark.req("MS-013")
 def test_the_dashboards_api_writes_wishes_keys_and_settings_and_nothing_that_runs() -> None:
-    assert writes(DASHBOARD) == {
+    assert writes(dashboard()) == {
         (OURS, "moduleactivations"),
         (OURS, "appinstances"),
         (OURS, "modelactivations"),
@@ -36,14 +38,14 @@ def test_the_dashboards_api_writes_wishes_keys_and_settings_and_nothing_that_run
         ("", "secrets"),
         ("", "configmaps"),
     }
-    assert {right for right in DASHBOARD if right.resource == "configmaps" and right.verb not in READS} == {
+    assert {right for right in dashboard() if right.resource == "configmaps" and right.verb not in READS} == {
         Right("flux-system", "", "configmaps", "ai-appliance-settings", "patch")
     }
 
 
 @pytest.mark.req("MS-013")
 def test_the_dashboards_api_writes_no_status() -> None:
-    assert [right for right in DASHBOARD if right.resource.endswith(("/status", "/finalizers"))] == []
+    assert [right for right in dashboard() if right.resource.endswith(("/status", "/finalizers"))] == []
 
 
 @pytest.mark.req("MS-020")
@@ -62,11 +64,11 @@ def test_the_dashboards_api_writes_no_status() -> None:
     ],
 )
 def test_the_dashboards_api_reads_how_everything_is(group: str, resource: str) -> None:
-    assert granted("", group, resource, "get list watch") <= DASHBOARD
+    assert granted("", group, resource, "get list watch") <= dashboard()
 
 
 def test_the_dashboards_api_reads_secrets_by_name_and_only_where_it_keeps_them() -> None:
-    found = {right for right in DASHBOARD if right.resource == "secrets"}
+    found = {right for right in dashboard() if right.resource == "secrets"}
 
     assert found == (
         granted("ai", "", "secrets", "get create patch update delete")
@@ -76,7 +78,7 @@ def test_the_dashboards_api_reads_secrets_by_name_and_only_where_it_keeps_them()
 
 
 def test_of_services_the_dashboards_api_reaches_one_exporter() -> None:
-    assert {(right.name, right.verb) for right in DASHBOARD if right.resource == "services/proxy"} == {
+    assert {(right.name, right.verb) for right in dashboard() if right.resource == "services/proxy"} == {
         ("nvidia-dcgm-exporter", "get"),
         ("nvidia-dcgm-exporter:9400", "get"),
     }

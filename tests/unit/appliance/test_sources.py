@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.api.appliance import ApplianceStatus
@@ -114,7 +114,6 @@ json_values = st.recursive(
 odd = st.dictionaries(st.sampled_from([*RUNNING, *SERVED]), json_values)
 
 
-@settings(deadline=None)
 @given(odd, odd)
 def test_a_status_of_any_form_makes_an_entry_that_the_schema_takes(
     one: dict[str, Any], two: dict[str, Any]

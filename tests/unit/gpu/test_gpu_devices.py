@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.gpu import devices as module_under_test
@@ -228,7 +228,6 @@ def test_evidence_of_another_form_is_none(text: str) -> None:
     assert evidence_of(node("n1", evidence=text), NOW) is None
 
 
-@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

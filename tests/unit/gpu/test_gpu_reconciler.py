@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import structlog
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.api.kinds import APPLIANCE, KUSTOMIZATION, MODULE_ACTIVATION
@@ -14,6 +14,7 @@ from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NODE, ObjectKey
 from magicstick.modules.facts import State
 from magicstick.modules.status import ModulePhase
+from tests.support.effort import examples
 from tests.support.gpu_objects import AMD, INTEL, NVIDIA, node
 from tests.support.module_objects import activation, appliance, kustomization, shipped_catalog
 from tests.support.module_world import World, crd
@@ -64,7 +65,7 @@ async def test_e22_a_vendor_is_requested_once_its_label_stood() -> None:
 
 
 @pytest.mark.req("MS-106", "MS-107")
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(st.sets(st.sampled_from(sorted(VENDORS))))
 async def test_exactly_the_vendors_that_are_there_are_requested(present: set[str]) -> None:
     there = world(node("n1", *present))

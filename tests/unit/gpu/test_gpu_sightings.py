@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.gpu.sightings import DETECTION_SETTLE_S, LOSS_HOLD_S, Motion, Sightings
@@ -226,7 +226,6 @@ class Model:
 steps = st.lists(st.tuples(st.sampled_from(["label", "unlabel", "delete", "look"]), st.integers(0, 100)))
 
 
-@settings(deadline=None)
 @given(steps)
 def test_it_is_what_the_times_say_whatever_happens(events: list[tuple[str, int]]) -> None:
     there, model = Stand(), Model()

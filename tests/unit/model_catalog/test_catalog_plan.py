@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.model_catalog.desired import KeyReference, Sources, Unreadable
@@ -23,6 +23,7 @@ from tests.support.catalog_objects import (
     model,
     replan,
 )
+from tests.support.effort import examples
 
 DEMO = Sources(models=(model(),))
 NOTHING = Sources()
@@ -401,14 +402,14 @@ def sources(draw: st.DrawFn) -> Sources:
 
 
 @given(sources(), existing())
-@settings(max_examples=300, deadline=None)
+@examples(150)
 def test_applied_a_plan_leaves_nothing_to_do(wanted: Sources, before: tuple[Deployment, ...]) -> None:
     assert replan(wanted, applied(before, replan(wanted, before))).empty
 
 
 @pytest.mark.req("MS-024")
 @given(sources(), existing())
-@settings(max_examples=300, deadline=None)
+@examples(150)
 def test_what_is_not_ours_survives_every_plan(wanted: Sources, before: tuple[Deployment, ...]) -> None:
     after = applied(before, replan(wanted, before))
     for each in before:
@@ -419,7 +420,7 @@ def test_what_is_not_ours_survives_every_plan(wanted: Sources, before: tuple[Dep
 
 
 @given(sources(), existing())
-@settings(max_examples=200, deadline=None)
+@examples(100)
 def test_no_two_calls_of_a_plan_are_about_one_id(wanted: Sources, before: tuple[Deployment, ...]) -> None:
     ids = [id_ for _, id_ in sent(replan(wanted, before))]
     assert len(ids) == len(set(ids))

@@ -4,7 +4,7 @@ from datetime import timedelta
 from itertools import product
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.kube.errors import Forbidden, NameConflict, NamespaceTerminating, Unavailable
@@ -16,6 +16,7 @@ from magicstick.models.status import DUE_S, ModelPhase, Outcome
 from magicstick.modules.facts import Gap, not_ready, unknown
 from magicstick.runtime.conditions import check_conditions
 from magicstick.runtime.plan import Apply, Create, Delete, Finalizer, Plan
+from tests.support.effort import examples
 from tests.support.model_objects import (
     NOW,
     READY_MODULES,
@@ -181,7 +182,7 @@ def faults(o: ModelObservation, plan: Plan) -> list[str]:
     return found
 
 
-@settings(max_examples=400, deadline=None)
+@examples(200)
 @given(observations(), st.integers(0, 1000))
 def test_every_situation_has_one_plan_that_keeps_the_rules(o: ModelObservation, seconds: int) -> None:
     now = NOW + timedelta(seconds=seconds)
@@ -190,7 +191,7 @@ def test_every_situation_has_one_plan_that_keeps_the_rules(o: ModelObservation, 
     assert decide(o, now) == plan
 
 
-@settings(max_examples=100, deadline=None)
+@examples(50)
 @given(observations())
 def test_every_failure_has_a_report_without_steps_that_change_a_runtime(o: ModelObservation) -> None:
     for error in (Forbidden("x"), NameConflict("x"), NamespaceTerminating("x"), Unavailable("x")):

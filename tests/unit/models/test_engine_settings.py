@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.api import labels
@@ -54,7 +54,6 @@ def test_a_managed_flag_goes_in_every_spelling_and_takes_no_more_than_its_value(
     assert without(args, frozenset({"max-model-len"}), frozenset({"switch"})) == tuple(left)
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(max_size=6) | st.sampled_from(["--max-model-len", "--x", "-tp", "--a=b"])))
 def test_reading_flags_loses_and_invents_nothing(args: list[str]) -> None:
     flags = list(read_flags(args, frozenset({"max-model-len", "-tp"})))

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.api import quantity
@@ -105,7 +105,6 @@ def test_the_policy_changes_nothing_but_cpu(
 
 
 @pytest.mark.req("MS-009")
-@settings(deadline=None)
 @given(mi=st.integers(16, 2**20))
 def test_edge_17_cpu_does_not_grow_with_memory(mi: int) -> None:
     made = final({**CPU, "memoryRequiredMi": mi})
@@ -125,7 +124,6 @@ def test_equal_requirements_share_a_profile_and_others_do_not() -> None:
     assert name() != name(cpuResources={"requestMillicores": 2001})
 
 
-@settings(deadline=None)
 @given(
     number=st.decimals(0, 10**30, allow_nan=False, places=9),
     count=st.integers(1, 10**12),

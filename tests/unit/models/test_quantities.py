@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.models.memory import UNIT_MI
@@ -84,7 +84,6 @@ def test_of_two_amounts_the_quantity_counts() -> None:
     assert resolved({**NVIDIA, "vram": "8Gi", "vramMi": 1}).vram_mi == 8192
 
 
-@settings(deadline=None)
 @given(number=st.integers(1, 10**6), tenths=st.integers(0, 9), suffix=st.sampled_from(sorted(SUFFIXES)))
 def test_vram_is_exact_against_rational_arithmetic(number: int, tenths: int, suffix: str) -> None:
     text = f"{number}.{tenths}{suffix}"
@@ -96,7 +95,6 @@ def test_vram_is_exact_against_rational_arithmetic(number: int, tenths: int, suf
 
 
 @pytest.mark.req("MS-129")
-@settings(deadline=None)
 @given(mi=st.integers(16, 2**30))
 def test_the_reservation_holds_what_is_asked_for_in_the_fewest_whole_units(mi: int) -> None:
     model = resolved({**CPU, "memoryRequiredMi": mi})
@@ -108,7 +106,6 @@ def test_the_reservation_holds_what_is_asked_for_in_the_fewest_whole_units(mi: i
 amounts = st.fractions(0, 10**6, max_denominator=1000)
 
 
-@settings(deadline=None)
 @given(weights=amounts, cache=amounts, reserve=amounts, vram=amounts)
 def test_what_is_offloaded_is_the_deficit_of_weights_and_never_more_than_all(
     weights: Fraction, cache: Fraction, reserve: Fraction, vram: Fraction

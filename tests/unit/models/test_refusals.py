@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.catalogs.compute_targets import ComputeTarget, ComputeTargetCatalog
@@ -360,7 +360,6 @@ _FIELDS = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(local=st.dictionaries(_FIELDS, _JSON, max_size=5), base=st.sampled_from([{}, CPU, NVIDIA, AMD, INTEL]))
 def test_whatever_stands_in_a_spec_is_resolved_or_refused(
     local: Mapping[str, Any], base: Mapping[str, Any]

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.kube.kinds import ObjectKey
@@ -143,7 +143,6 @@ _SIZES = st.sampled_from([0, 10, 100_000, 400_000])
 _PROFILES = st.builds(profile, _NUMBERS, _SIZES)
 
 
-@settings(deadline=None)
 @given(
     claims=st.lists(st.builds(claim, _NUMBERS, _PROFILES, age=st.integers(0, 9)), max_size=8),
     current=st.lists(_PROFILES, max_size=3),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.models.memory import allocation
@@ -55,7 +55,6 @@ def test_where_the_memory_comes_from_counts_only_where_measurements_agree(
     assert allocation(evidence) == found
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(sorted(SHARED)),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from magicstick.api import labels
@@ -19,6 +19,7 @@ from magicstick.modules.facts import is_ours
 from magicstick.modules.reconciler import observe
 from magicstick.runtime.conditions import check_conditions
 from magicstick.runtime.plan import Apply, Create, Delete, Finalizer, Plan
+from tests.support.effort import examples
 from tests.support.module_objects import activation, appliance, catalog, condition, kustomization
 from tests.support.module_world import World
 
@@ -261,7 +262,7 @@ async def story(there: World, seed: int) -> dict[str, Any]:
     return dict(there.end())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(40)
 @given(WISHES, VERDICTS, st.sampled_from(sorted(CATALOGS)), st.integers(0, 1000), st.integers(0, 1000))
 def test_everything_comes_to_rest_at_one_state_in_whatever_order_it_is_looked_at(
     wishes: list[Resource], verdicts: Mapping[str, str], key: str, one: int, other: int
@@ -272,7 +273,7 @@ def test_everything_comes_to_rest_at_one_state_in_whatever_order_it_is_looked_at
     assert all(there.flux.leaked == [] for there in worlds_)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(20)
 @given(WISHES, VERDICTS, st.sampled_from(sorted(CATALOGS)), st.integers(0, 1000))
 def test_once_every_activation_is_deleted_nothing_of_ours_is_left(
     wishes: list[Resource], verdicts: Mapping[str, str], key: str, seed: int
