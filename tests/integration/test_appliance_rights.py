@@ -70,6 +70,7 @@ UNUSED: Final[Mapping[Right, str]] = {
     **_each(MODELS, "kubeai.org", "models", "create update patch delete", NO_MODEL),
     **_each(MODELS, "apps", "deployments", "create update patch delete", NO_MODEL),
     **_each(MODELS, "", "services", "create update patch delete", NO_MODEL),
+    **_each(MODELS, "", "configmaps", "create patch delete", NO_MODEL),
     **_each(MODELS, "", "pods", "delete", NO_MODEL),
     **_each(FLUX_NAMESPACE, "", "configmaps", "patch", NO_MODEL),
     **_each(FLUX_NAMESPACE, "helm.toolkit.fluxcd.io", "helmreleases", "get patch", NO_MODEL),

@@ -92,24 +92,22 @@ def test_kustomizations_are_granted_in_fluxs_namespace_alone() -> None:
     assert roles == [("Role", "flux-system", ["get", "list", "watch", "create", "update", "patch", "delete"])]
 
 
-def test_config_maps_are_granted_by_name() -> None:
-    granted = {
-        name: rule["verbs"]
-        for rule in ALL_RULES
-        if "configmaps" in rule["resources"]
-        for name in rule["resourceNames"]
-    }
+def test_config_maps_are_read_everywhere_and_written_by_name() -> None:
+    """Those of realtime runtimes are found by their labels, wherever they are, and no rule names labels."""
+    rules = [rule for rule in ALL_RULES if "configmaps" in rule["resources"]]
+    unnamed = [rule["verbs"] for rule in rules if "resourceNames" not in rule]
+    granted = {name: rule["verbs"] for rule in rules for name in rule.get("resourceNames", ())}
     catalogs = {
         ENVIRONMENT[f"{catalog}_NAME"]
         for catalog in ("MODULE_CATALOG", "APP_CATALOG", "COMPUTE_TARGET_CATALOG", "MODEL_PRESETS")
     }
 
+    assert unnamed == [["get", "list", "watch"]]
     assert granted == {
         **{
             key: ["get", "list", "watch"]
             for key in (
                 *catalogs,
-                "ai-model-catalog",
                 "magicstick-freetoken-runtime",
                 ENVIRONMENT.get("SETTINGS_CONFIGMAP_NAME", "ai-appliance-settings"),
             )
@@ -398,3 +396,24 @@ def test_the_image_is_built_from_hashed_packages_and_runs_as_nobody() -> None:
     for word, arguments in instructions:
         if word == "COPY" and not arguments.startswith("--from"):
             assert (ROOT / arguments.split()[0]).exists()
+
+
+@pytest.mark.req("MS-072")
+def test_config_maps_of_realtime_runtimes_are_written_by_a_role_of_their_own() -> None:
+    rights = [
+        obj for _, obj in objects(MANIFESTS / "modules" / "basis") if obj["kind"] in {"Role", "RoleBinding"}
+    ]
+    writing = [
+        (obj["metadata"]["namespace"], obj["metadata"]["name"], rule["verbs"])
+        for obj in rights
+        for rule in obj.get("rules", ())
+        if "configmaps" in rule["resources"] and not set(rule["verbs"]) <= {"get", "list", "watch"}
+    ]
+    assert writing == [("ai", "magicstick-realtime-runtime", ["get", "create", "patch", "delete"])]
+    binding = next(
+        obj for obj in rights if obj["kind"] == "RoleBinding" and obj["metadata"]["name"] == writing[0][1]
+    )
+    assert binding["roleRef"]["name"] == "magicstick-realtime-runtime"
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": "magicstick-operator", "namespace": "ai-system"}
+    ]
