@@ -1,6 +1,7 @@
 """The schemas of our kinds, and a valid object of each for cases to deviate from."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hack import yamls
@@ -13,6 +14,36 @@ SCHEMAS: Final[dict[str, Mapping[str, Any]]] = {
     for crd in (yamls.load(dump(rendered)) for rendered in render_all().values())
 }
 """By kind, as our files state them."""
+
+@dataclass(frozen=True)
+class Case:
+    """Values of one field that are accepted and refused, on the base with `given` set."""
+
+    kind: str
+    path: str
+    accepted: tuple[Any, ...]
+    refused: tuple[Any, ...]
+    given: Overrides = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.kind}-{self.path}"
+
+
+@dataclass(frozen=True)
+class RuleCase:
+    """Fields that a CEL rule at `node` accepts and refuses; `before` is stored first for a transition."""
+
+    kind: str
+    node: str
+    message: str
+    """A part of the rule's message that no other rule of the kind has."""
+    accepted: tuple[Overrides, ...]
+    refused: tuple[Overrides, ...]
+    before: Overrides | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}-{self.node}-{self.message}"
+
 
 HEX_32: Final = "0" * 32
 HEX_64: Final = "a" * 64
@@ -41,6 +72,11 @@ BASES: Final[dict[str, dict[str, Any]]] = {
         "acknowledgeDisruption": True,
         "actorHash": HEX_64,
     },
+    "PalenaGateway": {},
+    "PalenaModel": {"gatewayRefs": [{"name": "gw"}], "provider": {"model": "openai/gpt-4o"}},
+    "PalenaUI": {"gatewayRef": {"name": "gw"}},
+    "PalenaObservability": {"gatewayRef": {"name": "gw"}, "blobStorage": {"provider": "s3", "s3": {}}},
+    "PalenaMCPServer": {},
 }
 """A valid spec of each kind; every case changes one."""
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from tests.support import palena_examples
 from tests.support.crd_bases import ACTIONS, BASES
 from tests.support.schemas import put
 
@@ -114,4 +115,5 @@ EXAMPLES: Final[dict[str, list[dict[str, Any]]]] = {
         },
     ],
     "HostOperation": _requests_to_hosts(),
+    **palena_examples.EXAMPLES,
 }

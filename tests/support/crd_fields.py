@@ -3,10 +3,9 @@
 Written down from the API's description, not from our schemas.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tests.support import palena_fields
 from tests.support.crd_bases import (
     BASES,
     CONFIGURE_GPU_MEMORY,
@@ -16,25 +15,12 @@ from tests.support.crd_bases import (
     HEX_32,
     HEX_64,
     INSTALL_UPDATES,
+    Case,
     Overrides,
 )
 from tests.support.schemas import ABSENT
 
 LEGACY_APPLICATIONS: Final = ("openclaw", "hermes", "paperclip", "kubeopencode")
-
-
-@dataclass(frozen=True)
-class Case:
-    """Values of one field that are accepted and refused, on the base with `given` set."""
-
-    kind: str
-    path: str
-    accepted: tuple[Any, ...]
-    refused: tuple[Any, ...]
-    given: Overrides = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"{self.kind}-{self.path}"
 
 
 Values = tuple[Any, ...]
@@ -323,9 +309,10 @@ CASES: Final = (
     *_realtime(),
     *_model_status(),
     *_host_operation(),
+    *palena_fields.CASES,
     *[
         case
-        for kind in ("Appliance", "ModuleActivation", "AppInstance", "ModelActivation")
+        for kind in ("Appliance", "ModuleActivation", "AppInstance", "ModelActivation", *palena_fields.KINDS)
         for case in _conditions(kind)
     ],
 )

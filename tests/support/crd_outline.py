@@ -7,6 +7,8 @@ type: `?` boolean, `#` integer, `%` number, `{}` object, `{*}` map of texts, `[]
 
 from typing import Final
 
+from tests.support import palena_outline
+
 LEGACY: Final = """
 spec.instances.{0}[]: name enabled? namespace storage{{}} ingress{{}} {1}
 spec.instances.{0}[].storage: size
@@ -98,6 +100,7 @@ spec.networkRef: name uid
 spec.gpuMemory: carveoutIndex# dynamicLimitMi#
 status: phase confirmationDeadline startedAt updatedAt message requestId bootId
 """,
+    **palena_outline.OUTLINES,
 }
 
 COLUMNS: Final[dict[str, str]] = {
@@ -113,6 +116,7 @@ COLUMNS: Final[dict[str, str]] = {
     "Target:string=.spec.targetNamespace Phase:string=.status.phase Model:string=.status.modelRef "
     "VRAM:integer=.status.vramRequiredMi Age:date=.metadata.creationTimestamp",
     "HostOperation": "Node:string=.spec.nodeName Action:string=.spec.action Phase:string=.status.phase",
+    **palena_outline.COLUMNS,
 }
 """The columns of `kubectl get`, without those of `-o wide`."""
 
@@ -122,6 +126,7 @@ SHORT_NAMES: Final[dict[str, list[str]]] = {
     "AppInstance": ["msinst"],
     "ModelActivation": ["msmodel"],
     "HostOperation": ["mshostop"],
+    **palena_outline.SHORT_NAMES,
 }
 
 _TYPES: Final = {"": "string", "?": "boolean", "#": "integer", "%": "number"}

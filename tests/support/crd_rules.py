@@ -3,9 +3,9 @@
 Written down from the API's description, not from our schemas.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 
+from tests.support import palena_rules
 from tests.support.crd_bases import (
     ACTIONS,
     CONFIGURE_GPU_MEMORY,
@@ -23,24 +23,9 @@ from tests.support.crd_bases import (
     SCAN_WIFI,
     UPDATE_POLICY,
     Overrides,
+    RuleCase,
 )
 from tests.support.schemas import ABSENT
-
-
-@dataclass(frozen=True)
-class RuleCase:
-    """Fields that a CEL rule at `node` accepts and refuses; `before` is stored first for a transition."""
-
-    kind: str
-    node: str
-    message: str
-    """A part of the rule's message that no other rule of the kind has."""
-    accepted: tuple[Overrides, ...]
-    refused: tuple[Overrides, ...]
-    before: Overrides | None = None
-
-    def __str__(self) -> str:
-        return f"{self.kind}-{self.node}-{self.message}"
 
 
 SHARING: Final = "spec.access.sharing"
@@ -216,6 +201,7 @@ RULE_CASES: Final = (
             *(action | {"spec.updateScope": "all"} for action in ACTIONS if action is not INSTALL_UPDATES),
         ),
     ),
+    *palena_rules.RULE_CASES,
 )
 
 DEFAULTS: Final[dict[str, dict[str, Any]]] = {
@@ -262,6 +248,7 @@ DEFAULTS: Final[dict[str, dict[str, Any]]] = {
         "spec.local.freetoken.memoryStrategy": "auto",
     },
     "HostOperation": {},
+    **palena_rules.DEFAULTS,
 }
 """By path, what the API server fills in once the parent of the field is there."""
 
@@ -281,6 +268,7 @@ DEFAULT_PARENTS: Final[dict[str, Overrides]] = {
         "spec.local": {"realtime": {"profile": "p", "gpuNode": "n"}, "freetoken": {}},
     },
     "HostOperation": {},
+    **palena_rules.DEFAULT_PARENTS,
 }
 
 FREE_FIELDS: Final[dict[str, frozenset[str]]] = {
@@ -298,5 +286,6 @@ FREE_FIELDS: Final[dict[str, frozenset[str]]] = {
         {"spec.local", "spec.external", "status.memoryUsage", "status.freeTokenStats"}
     ),
     "HostOperation": frozenset(),
+    **palena_rules.FREE_FIELDS,
 }
 """Objects that keep fields which no schema declares."""

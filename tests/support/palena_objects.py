@@ -97,14 +97,15 @@ class Operators:
         if self._world.find(PERSISTENT_VOLUME_CLAIM, HOME, f"data-{name}-0") is None:
             self._world.put(PERSISTENT_VOLUME_CLAIM, claim(self._name))
 
-    def litellm(self, *, ready: bool = True, **status: Any) -> None:
+    def litellm(self, **status: Any) -> None:
         """The LiteLLM operator reports."""
         name = f"{self._name}-palena-litellm"
+        ready = status.get("ready", True)
         told = {"type": "Ready", "status": str(ready), "reason": "AllResourcesReady", "message": "as it is"}
         base: Object = {
             "ready": ready,
             "replicas": 1,
-            "readyReplicas": int(ready),
+            "readyReplicas": int(ready is True),
             "endpoint": f"http://{name}.{HOME}.svc:4000",
             "version": "1.80.0",
             "conditions": [told],

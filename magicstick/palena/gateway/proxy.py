@@ -57,7 +57,9 @@ class _Proxy:
         self._spec = spec
         self._may_start = may_start
         self._name = names.instance(o.name)
-        self._live = o.find(LITELLM_INSTANCE, self._name)
+        found = o.find(LITELLM_INSTANCE, self._name)
+        self._taken = found if is_foreign(found, o.owner) else None
+        self._live = None if is_foreign(found, o.owner) else found
         self._master_key = master_key(o.name, spec.litellm)
 
     def component(self) -> Component:
@@ -74,8 +76,6 @@ class _Proxy:
             return Component(waiting(GATEWAY_READY, "InstanceCreating", message), keys.steps)
         body = self._body()
         wanted = Desired(LITELLM_INSTANCE, body.value, self._live)
-        if taken := conflict(self._o.owner, (wanted,)):
-            return Component(failed(GATEWAY_READY, NAME_CONFLICT, taken))
         steps = (*keys.steps, *applied(self._o.owner, (wanted,)))
         return Component(self._state(), steps, self._told(), unknown("LiteLLM operator", body.dropped))
 
@@ -106,6 +106,9 @@ class _Proxy:
         return ""
 
     def _problem(self, keys: SecretState) -> Verdict | None:
+        if self._taken is not None:
+            wanted = Desired(LITELLM_INSTANCE, self._body().value, self._taken)
+            return failed(GATEWAY_READY, NAME_CONFLICT, conflict(self._o.owner, (wanted,)))
         if refused := forbidden_overrides(self._spec.litellm):
             message = f"spec.litellm.overrides must not set {', '.join(refused)}."
             return failed(GATEWAY_READY, "ForbiddenOverride", message)
@@ -168,7 +171,7 @@ class _Proxy:
 
     def _told(self) -> dict[str, Any]:
         """What consumers need to know; nothing before there is an instance of ours."""
-        if self._live is None or is_foreign(self._live, self._o.owner):
+        if self._live is None:
             return {}
         status = self._live.status
         default = f"http://{self._name}.{self._o.namespace}.svc:{names.LITELLM_PORT}"
