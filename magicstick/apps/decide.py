@@ -44,9 +44,13 @@ from magicstick.apps.way_in import RESERVED_SERVICES, access, addresses, backend
 from magicstick.kube.errors import ApiError, Forbidden, NameConflict, NamespaceTerminating, Rejected
 from magicstick.kube.kinds import NAMESPACE
 from magicstick.modules.facts import State
+from magicstick.runtime.conditions import cut
 from magicstick.runtime.plan import Apply, Create, Plan, Step
 
 Rule = Callable[[InstanceObservation], Plan | None]
+
+REFUSAL_CHARACTERS: Final = 300
+"""Of what the gateway says, the most that is repeated: it lists everything that it misses."""
 
 
 def decide(o: InstanceObservation) -> Plan:
@@ -275,6 +279,8 @@ def _wanted(o: InstanceObservation) -> Plan:
         message = (
             "Waiting for the gateway to accept the instance's policies. Its routes lead nowhere until then."
         )
+        if way.refusal:
+            message += f" The gateway says: {cut(way.refusal, REFUSAL_CHARACTERS)}"
         reason = InstanceReason.WAITING_FOR_ACCESS_GUARD
         return report(o, InstancePhase.RECONCILING, reason, message, steps, addresses=served)
     told = verdict(o.release)

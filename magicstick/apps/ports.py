@@ -140,6 +140,8 @@ class AccessPlan:
     steps: tuple[Step, ...] = ()
     ready: bool = False
     """Whether every wanted policy is accepted as it is wanted, by every ancestor, and no rival is open."""
+    refusal: str = ""
+    """What the gateway has against a wanted policy, in its own words; "" while it has said nothing."""
     conflict: str = ""
     """Which object of somebody else has a name that is needed, as a sentence; reason NameConflict. The
     steps then only close what is open."""

@@ -36,6 +36,19 @@ def accepted(live: Resource, body: Mapping[str, Any], site: GatewaySite) -> bool
     )
 
 
+def refusal(live: Resource) -> str:
+    """What the gateway has against a policy as it is now, on one line; "" where it has said nothing."""
+    said = (
+        " ".join(str(each.get("message") or each.get("reason") or "").split())
+        for ancestor in _ancestors(live)
+        for each in maps(ancestor.get("conditions"))
+        if each.get("type") == ACCEPTED
+        and each.get("status") == "False"
+        and _is(each.get("observedGeneration"), live.metadata.generation)
+    )
+    return next(filter(None, said), "")
+
+
 def accepted_as_it_is(live: Resource) -> bool:
     """Whether `live` is as we once wrote it, whatever that was, and every ancestor has accepted it."""
     known = live.metadata.annotations.get(labels.ACCESS_GUARD_SPEC)

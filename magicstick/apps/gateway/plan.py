@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from magicstick.api import labels
 from magicstick.api.names import label_value
-from magicstick.apps.gateway.acceptance import accepted, accepted_as_it_is, edited, targets
+from magicstick.apps.gateway.acceptance import accepted, accepted_as_it_is, edited, refusal, targets
 from magicstick.apps.gateway.places import (
     SIDES,
     callback_place,
@@ -76,7 +76,7 @@ def plan(access: Access, live: LiveAccess, site: GatewaySite) -> AccessPlan:
         return AccessPlan(close(live), conflict=conflict)
     ready = _accepted(want, live, site) and not any(map(is_open, live.rivals))
     steps = _shut(want, live, ready=ready) or _build(want, live, ready=ready)
-    return AccessPlan(steps, ready)
+    return AccessPlan(steps, ready, refusal=_refusal(want, live))
 
 
 def hold(live: LiveAccess) -> tuple[Step, ...]:
@@ -174,6 +174,12 @@ def _accepted(want: Wanted, live: LiveAccess, site: GatewaySite) -> bool:
         (policy := live.occupants.get(place)) is not None and accepted(policy, body, site)
         for place, body in want.policies.items()
     )
+
+
+def _refusal(want: Wanted, live: LiveAccess) -> str:
+    """The first thing that the gateway has against a wanted policy."""
+    policies = (live.occupants[place] for place in want.policies if place in live.occupants)
+    return next(filter(None, map(refusal, policies)), "")
 
 
 def _conflict(access: Access, want: Wanted, live: LiveAccess) -> str:

@@ -3,11 +3,13 @@
 import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 
 from magicstick.api.kinds import MODULE_ACTIVATION
+from magicstick.apps.kinds import SECURITY_POLICY
 from magicstick.apps.observation import UNKNOWN_DOMAINS, Entry, Place, RequiredModule
-from magicstick.apps.ports import LiveAccess
+from magicstick.apps.ports import LiveAccess, Piece
 from magicstick.modules.facts import unknown
 from magicstick.runtime.plan import Create, Finalizer
 from tests.support.instance_objects import (
@@ -52,6 +54,34 @@ def test_e48_the_guard_counts_before_the_release() -> None:
 
     assert told(plan) == ("Reconciling", "WaitingForAccessGuard")
     assert served(plan) == (*OPEN[:5], False)
+
+
+def refused(said: str) -> LiveAccess:
+    """A way in whose policies the gateway has refused, saying so."""
+    given = settled().live
+    pieces = tuple(
+        Piece(
+            each.kind,
+            msgspec.structs.replace(each.live, status=refusal_of(each.live.metadata.generation, said)),
+        )
+        if each.kind == SECURITY_POLICY
+        else each
+        for each in given.pieces
+    )
+    return LiveAccess(pieces, {each.reference: each.live for each in pieces})
+
+
+def refusal_of(generation: int, said: str) -> dict[str, Any]:
+    verdict = {"type": "Accepted", "status": "False", "observedGeneration": generation, "message": said}
+    return {"ancestors": [{"ancestorRef": {"name": "identity-pilot"}, "conditions": [verdict]}]}
+
+
+def test_what_the_gateway_has_against_a_policy_is_told() -> None:
+    plan = decided(settled(live=refused("ExtAuth: no ready endpoints")))
+
+    assert told(plan) == ("Reconciling", "WaitingForAccessGuard")
+    assert message(plan).endswith("until then. The gateway says: ExtAuth: no ready endpoints")
+    assert len(message(decided(settled(live=refused("x" * 5_000))))) < 500
 
 
 def test_e33_the_first_pass_makes_namespace_policies_closed_routes_and_the_release_in_this_order() -> None:

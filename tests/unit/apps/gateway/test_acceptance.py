@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from magicstick.apps.gateway.acceptance import accepted, accepted_as_it_is, targets
+from magicstick.apps.gateway.acceptance import accepted, accepted_as_it_is, refusal, targets
 from magicstick.apps.gateway.plan import wanted
 from magicstick.kube.objects import Resource
 from tests.support.gateway_objects import SITE, access, ancestor, fields, managed, stored
@@ -156,3 +156,29 @@ def test_the_targets_of_a_policy_are_routes_whatever_it_holds() -> None:
     names = ("kubeopencode-demo-local", "kubeopencode-demo-local-callback")
     assert targets(stored(BODY)) == {("identity-system", name) for name in names}
     assert targets(stored(BODY, spec={"targetRefs": "x"})) == frozenset()
+
+
+def verdict(generation: int = 4, status: str = "False", **words: Any) -> dict[str, Any]:
+    condition = {"type": "Accepted", "status": status, "observedGeneration": generation, **words}
+    return {**ancestor(generation=generation), "conditions": [condition]}
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (said(verdict(message="no Service\n found\t")), "no Service found"),
+        (said(verdict(reason="Invalid")), "Invalid"),
+        (said(verdict(reason="Invalid", message="")), "Invalid"),
+        (said(verdict(message=None)), ""),
+        (said(verdict(message={"no": "text"})), "{'no': 'text'}"),
+        (said(verdict(status="True", message="fine")), ""),
+        (said(verdict(status="Unknown", message="wait")), ""),
+        (said(verdict(3, message="said of an earlier generation")), ""),
+        (said(verdict(status="True"), verdict(message="the second")), "the second"),
+        (said(ancestor(generation=4)), ""),
+        (said(), ""),
+        (said({"conditions": "garbage"}), ""),
+    ],
+)
+def test_what_the_gateway_has_against_a_policy_is_said_on_one_line(policy: Resource, told: str) -> None:
+    assert refusal(policy) == told

@@ -428,3 +428,16 @@ def test_a_route_that_others_hold_is_closed_before_it_is_deleted() -> None:
     objects = {**standing(access()), PUBLIC: stored(built(PUBLIC), finalizers=["example.com/held"])}
     made = planned(access(exposure="local"), *objects.values())
     assert told(made.steps) == [f"close {PUBLIC}", f"delete {PUBLIC_CALLBACK}"]
+
+
+# --- what the gateway says ------------------------------------------------------------------------------
+
+
+def test_the_first_refusal_of_a_wanted_policy_is_handed_on() -> None:
+    body = built(PUBLIC_POLICY)
+    refused = ancestor(generation=3, status="False")
+    refused["conditions"][0]["message"] = "the Secret is missing"
+    objects = {**standing(access()), PUBLIC_POLICY: stored(body, generation=3, ancestors=[refused])}
+    assert planned(access(), *objects.values()).refusal == "the Secret is missing"
+    assert planned(access(), *standing(access()).values()).refusal == ""
+    assert planned(access()).refusal == ""
