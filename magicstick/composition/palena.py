@@ -14,6 +14,7 @@ from magicstick.palena.common.secrets import Entropy
 from magicstick.palena.gateway.observation import Site
 from magicstick.palena.gateway.reconciler import GatewayReconciler
 from magicstick.palena.mcp_server.reconciler import McpServerReconciler
+from magicstick.palena.model.reconciler import ModelReconciler
 from magicstick.palena.observability.callbacks import Shape
 from magicstick.palena.observability.reconciler import ObservabilityReconciler
 from magicstick.palena.ui.reconciler import UiReconciler
@@ -60,6 +61,10 @@ def _gateway(means: Means) -> Followed:
     return GatewayReconciler(means.facts, means.reads, means.entropy, site)
 
 
+def _model(means: Means) -> Followed:
+    return ModelReconciler(means.facts, means.reads)
+
+
 def _mcp_server(means: Means) -> Followed:
     return McpServerReconciler(means.facts, means.entropy, domain=means.settings.palena_cluster_domain)
 
@@ -81,6 +86,7 @@ def _observability(means: Means) -> Followed:
 
 CONTROLLERS: Final[Mapping[PalenaController, Callable[[Means], Followed]]] = {
     "gateway": _gateway,
+    "model": _model,
     "ui": _ui,
     "observability": _observability,
     "mcpserver": _mcp_server,
