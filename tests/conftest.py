@@ -1,6 +1,10 @@
 """Fixtures that every test may ask for."""
 
 import gc
+import os
+import signal
+import sys
+import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -42,6 +46,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.cluster)
         if config.getoption("--no-cluster") and item.get_closest_marker("cluster"):
             item.add_marker(pytest.mark.skip(reason="--no-cluster"))
+
+
+BEGUN = time.monotonic()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let what tests start be interruptible: a shell ignores SIGINT for what it starts in the background,
+    and that is inherited.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say what the run cost; where workers run the tests they have ended by now."""
+    if not hasattr(config, "workerinput"):
+        took_s, worked_s = time.monotonic() - BEGUN, sum(os.times()[:4])
+        sys.stderr.write(f"{took_s:.0f} s, in which processors worked for {worked_s:.0f} s\n")
 
 
 def pytest_collection_finish() -> None:
