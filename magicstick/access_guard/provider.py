@@ -4,20 +4,22 @@ Guarantees: bounded in time and size; redirects are not followed, since they wou
 no error holds anything of a request or an answer, since both may hold tokens.
 """
 
+import asyncio
 from http import HTTPStatus
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
+from urllib.parse import urlencode
 
-import aiohttp
 import msgspec
-from yarl import URL
+
+from magicstick.access_guard.connections import Connections, NoAnswerError, Target, request_bytes
+from magicstick.kube.wire import decoder_of
 
 T = TypeVar("T")
 
 TIMEOUT_S: Final = 5.0
-LARGEST_ANSWER: Final = 1024 * 1024
 CONNECTIONS: Final = 100
-KEEPALIVE_S: Final = 30.0
+FORM: Final = "application/x-www-form-urlencoded"
 
 
 class IdentityUnavailableError(Exception):
@@ -47,30 +49,25 @@ class Answer(NamedTuple):
             IdentityUnavailableError: it is none, or not as it must be.
         """
         try:
-            return msgspec.json.decode(self.expect(what), type=type_)
+            return decoder_of(type_).decode(self.expect(what))
         except (msgspec.DecodeError, RecursionError):
             raise IdentityUnavailableError(f"{what}: the answer is not as it must be") from None
 
 
 class Provider:
-    """One session. Use as a context."""
+    """Connections to wherever it is asked. Use as a context."""
 
     def __init__(self, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self._timeout_s = timeout_s
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            timeout=self._timeout,
-            connector=aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=KEEPALIVE_S),
-            headers={"Accept": "application/json"},
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+        self._connections = Connections(CONNECTIONS)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._session.close()
+        self._connections.close()
 
     async def get(self, url: str, token: str = "") -> Answer:
         """GET, with a bearer token where one is given.
@@ -79,7 +76,7 @@ class Provider:
             IdentityUnavailableError: no answer came.
         """
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return await self._request("GET", url, headers=headers)
+        return await self._request("GET", url, headers)
 
     async def post(self, url: str, form: dict[str, str]) -> Answer:
         """POST of a form.
@@ -87,31 +84,17 @@ class Provider:
         Raises:
             IdentityUnavailableError: no answer came.
         """
-        return await self._request("POST", url, form=form)
+        return await self._request("POST", url, {"Content-Type": FORM}, urlencode(form).encode())
 
-    async def _request(
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: dict[str, str] | None = None,
-        form: dict[str, str] | None = None,
-    ) -> Answer:
+    async def _request(self, method: str, url: str, headers: dict[str, str], body: bytes = b"") -> Answer:
         try:
-            async with self._session.request(
-                method, URL(url, encoded=True), headers=headers, data=form, allow_redirects=False
-            ) as response:
-                return Answer(response.status, await _body(response))
+            target = Target.of(url)
+            request = request_bytes(method, target, {"Accept": "application/json", **headers}, body)
+            async with asyncio.timeout(self._timeout_s):
+                return Answer(*await self._connections.exchange(target.origin, request))
         except TimeoutError:
             raise IdentityUnavailableError("no answer in time") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except NoAnswerError as error:
+            raise IdentityUnavailableError(str(error)) from None
+        except (OSError, ValueError) as error:
             raise IdentityUnavailableError(type(error).__name__) from None
-
-
-async def _body(response: aiohttp.ClientResponse) -> bytes:
-    read = bytearray()
-    async for chunk in response.content.iter_any():
-        read += chunk
-        if len(read) > LARGEST_ANSWER:
-            raise IdentityUnavailableError(f"an answer is larger than {LARGEST_ANSWER} bytes")
-    return bytes(read)
