@@ -174,6 +174,29 @@ def test_models_of_every_kind_get_ready(tmp_path: Path) -> None:
     assert "Degraded" not in command.said
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_applications_get_ready_and_show_where_they_are(tmp_path: Path) -> None:
+    with running(tmp_path / "dev", "--once", "--app", "odysseus,hermes,hermes") as command:
+        command.until_said("starting the operator")
+        address = command.address()
+        assert command.ends() == 0, command.said
+
+    assert_nothing_left(command, address)
+    for app in ("odysseus", "hermes"):
+        addresses = f"https://demo.{app}.magicstick.local/ https://demo.{app}.magicstick.example.com/"
+        assert f"instance {app}-demo: Ready InstallSucceeded {addresses}" in command.said
+    assert command.said.index("odysseus: Ready Kust") < command.said.index("odysseus-demo: Ready")
+    assert "kubeopencode" not in command.said
+    assert READY in command.said
+
+
+def test_an_application_that_does_not_exist_is_refused_at_once(tmp_path: Path) -> None:
+    with running(tmp_path / "dev", "--app", "odysseus,excel") as command:
+        assert command.ends() == 1
+    assert "there is no application 'excel'; there are: openclaw, hermes, paperclip" in command.said
+    assert not (command.folder / "cluster").exists(), "it is said before a cluster is started"
+
+
 @pytest.mark.req("MS-107")
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_hardware_of_one_vendor_brings_no_other(tmp_path: Path) -> None:
