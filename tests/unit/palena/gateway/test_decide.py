@@ -335,13 +335,8 @@ async def test_nothing_that_is_made_holds_a_secret_but_secrets() -> None:
     ]
     assert len(drawn) == 6
     others = [each for each in scene.world.log if isinstance(each, Apply) and each.kind != SECRET]
-    text = (
-        repr(others)
-        + repr(scene.gateway.status)
-        + repr(await scene.reconciler.observe(scene.gateway.metadata.key))
-    )
-    import base64
-
+    seen = await scene.reconciler.observe(scene.gateway.metadata.key)
+    text = f"{others!r} {scene.gateway.status!r} {seen!r}"
     for content in drawn:
         value = base64.b64decode(content).decode()
         if value not in ("6379", f"gw-palena-redis.{HOME}.svc"):
