@@ -95,7 +95,7 @@ async def test_models_wake_the_gateways_that_they_name_or_named() -> None:
     ],
 )
 async def test_only_the_definitions_of_kinds_that_are_needed_wake_everybody(
-    group: str, plural: str, kind: str, counts: bool
+    group: str, plural: str, kind: str, *, counts: bool
 ) -> None:
     scene = await with_a_neighbour()
     version = "v1" if group == "postgresql.cnpg.io" else "v1alpha1"
