@@ -20,7 +20,7 @@ CALM: Final = {"REQUEUE_SECONDS": "600"}
 """Passes are counted here, so there must be none that only time brings about."""
 CONVERGE_S: Final = 300.0
 MOST_WRITES: Final = 13.0
-"""Of an instance on average: its finalizer, its release, four to seven objects of its way in, of which the routes
+"""Of an instance on average: its finalizer, its release, three to seven objects of its way in, whose routes
 are closed at first, and what is reported of it meanwhile."""
 PIECE: Final = re.compile(r"-(?:(?:local|public)(?:-callback|-sso)?|route-access)$")
 """What the names of an instance's way in end with."""
@@ -60,8 +60,8 @@ async def _converge(bench: World, players: AppPlayers, count: int) -> list[Audit
 
 def subject(record: AuditRecord) -> str:
     """The instance that a request is about, or else the object."""
-    if record.resource == "events" and record.request_object is not None:
-        return str(record.request_object["regarding"]["name"])
+    if record.resource == "events":  # an event is called after its object, with a point behind
+        return record.name.partition(".")[0]
     return PIECE.sub("", record.name)
 
 
