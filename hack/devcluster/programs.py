@@ -214,7 +214,7 @@ PROGRAMS: tuple[Program, ...] = (
         1700,
         adaptations=ON_LOOPBACK,
     ),
-    # Renders the instance charts of a test; no cluster needs it.
+    # Installs the charts of instances in a cluster with actors, and renders them in tests.
     Program("helm", "helm", "helm.sh/helm/v4", "helm.sh/helm/v4/cmd/helm", 50, 900),
     # Last in the table but quick: a test of the control plane may want the kinds without their controller.
     Program(
