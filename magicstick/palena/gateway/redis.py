@@ -92,7 +92,11 @@ def redis_stateful_set(shape: RedisShape, metadata: Object) -> Object:
         "securityContext": unprivileged(),
         "volumeMounts": [{"name": DATA, "mountPath": DATA_PATH}],
     }
-    pod: Object = {"securityContext": restricted(USER), "containers": [container]}
+    pod: Object = {
+        "automountServiceAccountToken": False,
+        "securityContext": restricted(USER),
+        "containers": [container],
+    }
     claim = claim_template(DATA, shape.size, storage_class=shape.storage_class, labels=claim_labels(metadata))
     return stateful_set(
         metadata,
