@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from magicstick.kube.errors import ApiError
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
 from magicstick.kube.objects import Resource
@@ -76,6 +77,8 @@ class Asked(Protocol):
     async def observe(self, key: ObjectKey) -> Any: ...
 
     def decide(self, observation: Any, now: datetime) -> Plan: ...
+
+    def decide_failure(self, observation: Any, error: ApiError, now: datetime) -> Plan: ...
 
 
 class PalenaWorld:
@@ -154,13 +157,14 @@ class PalenaWorld:
         assert found is not None, f"there is no {kind} {namespace}/{name}"
         return found
 
-    def names(self, kind: Kind) -> set[str]:
-        """Of all objects of a kind."""
+    def names(self, kind: Kind, namespace: str = "") -> set[str]:
+        """Of all objects of a kind, or of those in one namespace."""
         return {
             each.metadata.name
             for (of, _, _), store in self.places.stores.items()
             if of == kind
             for each in store.list()
+            if not namespace or each.metadata.namespace == namespace
         }
 
     def unreadable(self, kind: Kind) -> None:
@@ -214,7 +218,7 @@ class PalenaWorld:
             case Apply(kind, body) | Create(kind, body):
                 changed = self._apply(kind, body, only_new=isinstance(step, Create))
             case ApplyPart(kind, body):
-                raise AssertionError(f"a part of {kind} {body['metadata']['name']}")
+                changed = self._apply_part(kind, body)
             case Delete(kind, key, uid):
                 changed = self._delete(kind, key, uid)
             case Patch(kind, key, uid, body):
@@ -232,6 +236,16 @@ class PalenaWorld:
             wanted["metadata"]["generation"] = live.metadata.generation + 1
         self.put(kind, wanted)
         return True
+
+    def _apply_part(self, kind: Kind, body: Mapping[str, Any]) -> bool:
+        """The fields become true; what was set before and is wanted no more is not given back here."""
+        live = self.find(kind, body["metadata"]["namespace"], body["metadata"]["name"])
+        if live is None or live.metadata.uid != body["metadata"]["uid"] or live.metadata.dying:
+            return False
+        fields = {
+            name: value for name, value in body.items() if name not in ("apiVersion", "kind", "metadata")
+        }
+        return self._patch(kind, live.metadata.key, live.metadata.uid, fields)
 
     def _delete(self, kind: Kind, key: ObjectKey, uid: str) -> bool:
         live = self.find(kind, *key)

@@ -64,6 +64,7 @@ class UiReconciler:
         self._domain = domain
         self._referrers = Referrers(reads, PALENA_UI, references_of)
         self._models = Referrers(reads, PALENA_MODEL, gateways_of)
+        self._masters = Referrers(reads, PALENA_GATEWAY, master_key_of)
         self._keys = Referrers(reads, LITELLM_VIRTUAL_KEY, _owner_of)
         self._declaration = self._declare()
 
@@ -106,7 +107,7 @@ class UiReconciler:
             () if isinstance(spec, InvalidSpec) else tuple(self._servers(live, spec)),
             self._offered(gateway),
             {place: each for place, each in found.items() if each is not None},
-            self._named_secrets(live),
+            self._named_secrets(live, gateway),
             draw(secrets.recipe(names, namespace, self._domain), found[SECRET, names.secrets], self._entropy),
             self._domain,
         )
@@ -147,11 +148,14 @@ class UiReconciler:
         models = (self._facts.find(PALENA_MODEL, *key) for key in keys)
         return tuple(sorted({_model_name(each) for each in models if each is not None}))
 
-    def _named_secrets(self, live: Resource) -> dict[str, Resource]:
+    def _named_secrets(self, live: Resource, gateway: Target) -> dict[str, Resource]:
+        """Secrets beside the UI that its spec names, and the gateway's master key if it is there too."""
+        home = live.metadata.namespace
+        places = [*references_of(live), *(master_key_of(gateway.live) if gateway.live is not None else ())]
         found = {
             name: self._facts.find(SECRET, namespace, name)
-            for kind, namespace, name in references_of(live)
-            if kind == SECRET and namespace == live.metadata.namespace
+            for kind, namespace, name in places
+            if kind == SECRET and namespace == home
         }
         return {name: each for name, each in found.items() if each is not None}
 
@@ -164,7 +168,7 @@ class UiReconciler:
     def _surrounding_edges(self) -> tuple[Edge[Any], ...]:
         wakes = self._referrers.wakes
         return (
-            Edge(SECRET, wakes(SECRET), "whether the keys that a chat is given are there, and the same"),
+            Edge(SECRET, self._by_secret, "whether the keys that a chat is given are there, and the same"),
             Edge(
                 PALENA_GATEWAY,
                 wakes(PALENA_GATEWAY),
@@ -184,6 +188,16 @@ class UiReconciler:
 
     def _everyone(self) -> Iterable[ObjectKey]:
         return self._facts.keys(PALENA_UI)
+
+    def _by_secret(self, old: View | None, new: View | None) -> Iterable[ObjectKey]:
+        """Those who name the Secret, and those on a gateway whose master key it is."""
+        changed = new or old
+        if changed is None:
+            return ()
+        place = (SECRET, *changed.metadata.key)
+        gateways = self._masters.of(*place)
+        behind = (key for each in gateways for key in self._referrers.of(PALENA_GATEWAY, *each))
+        return dict.fromkeys((*self._referrers.of(*place), *behind))
 
     def _by_model(self, old: View | None, new: View | None) -> Iterable[ObjectKey]:
         """The chats on the gateways that a model names, and on those that it named before."""
@@ -232,6 +246,12 @@ def _secret_names(spec: PalenaUISpec) -> Iterator[str]:
         name = text(variable.value_from or {}, "secretKeyRef", "name")
         if name:
             yield name
+
+
+def master_key_of(gateway: Resource) -> Iterable[Referred]:
+    """The Secret of a gateway's master key."""
+    name = text(gateway.status, "masterKeySecretRef", "name")
+    return ((SECRET, gateway.metadata.namespace, name),) if name else ()
 
 
 def _model_name(model: Resource) -> str:
