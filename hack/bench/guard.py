@@ -16,9 +16,8 @@ from http import HTTPStatus
 from itertools import cycle
 from pathlib import Path
 
-import aiohttp
-
 from hack.bench.guard_neighbours import ACCESS, PEOPLE, furnished, uid
+from hack.bench.guard_wire import Asker
 from hack.bench.process import cpu_s, free_port
 from hack.bench.report import Figure
 from hack.bench.scenarios import percentiles
@@ -52,17 +51,15 @@ async def guard(directory: Path) -> list[Figure]:
             await stack.enter_async_context(_process(directory / f"{what}.log", {}, *module))
         log, environment = directory / "guard.log", _environment(directory, ports)
         running = await stack.enter_async_context(_process(log, environment, "magicstick", "access-guard"))
-        connector = aiohttp.TCPConnector(limit=CONNECTIONS)
-        session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         await asyncio.gather(*(_listens(port) for port in ports.values()))
         tokens = [furnished().token(f"person-{number}", lifetime_s=3600) for number in range(PEOPLE)]
         figures = []
         for name in ACCESS:
             path = f"/internal/instance-access/{name}/{uid(name)}/some/page?of=the-application"
             questions = [(path, token) for token in tokens]
-            bare = await _load(session, ports["echo"], questions)
+            bare = await _load(ports["echo"], questions)
             used_s = cpu_s(running.pid)
-            took = await _load(session, ports["guard"], questions)
+            took = await _load(ports["guard"], questions)
             used_s = cpu_s(running.pid) - used_s
             figures += [*_figures(name, took, bare), _processor(name, used_s)]
         figures.append(Figure("guard, resident memory", _resident_mib(running.pid), "MiB", None, limit=128.0))
@@ -128,18 +125,16 @@ async def _listens(port: int) -> None:
             await asyncio.sleep(0.05)  # polls a foreign process that has no other way to tell
 
 
-async def _load(session: aiohttp.ClientSession, port: int, questions: list[Question]) -> list[float]:
+async def _load(port: int, questions: list[Question]) -> list[float]:
     """Milliseconds of each question after the warm-up. Anything but a yes is an error."""
     took: list[float] = []
     asking, turn = cycle(questions), time.perf_counter()
-    measured = turn + WARM_UP_S
+    measured, asker = turn + WARM_UP_S, Asker(LOOPBACK, port, CONNECTIONS)
 
     async def ask(path: str, token: str, due: float) -> None:
-        headers = {"Authorization": f"Bearer {token}"}
-        async with session.get(f"http://{LOOPBACK}:{port}{path}", headers=headers) as answer:
-            await answer.read()
-            if answer.status != HTTPStatus.OK:
-                raise RuntimeError(f"the guard answered {answer.status} to {path}")
+        status = await asker.ask(path, token)
+        if status != HTTPStatus.OK:
+            raise RuntimeError(f"the guard answered {status} to {path}")
         if due >= measured:
             took.append((time.perf_counter() - due) * 1000)
 

@@ -9,13 +9,14 @@ import asyncio
 import base64
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import uvloop
 from aiohttp import web
 
-from hack.devcluster.actors.keycloak import ADMIN_CLIENT, KeycloakActor
+from hack.bench.guard_wire import Answering, serve
+from hack.devcluster.actors.keycloak import ADMIN, ADMIN_CLIENT, OIDC, KeycloakActor
 from hack.devcluster.layout import LOOPBACK
 
 PEOPLE: Final = 50
@@ -50,32 +51,49 @@ def stored() -> dict[str, bytes]:
     return {path: json.dumps(obj).encode() for path, obj in found.items()}
 
 
-def furnished(port: int = 0) -> KeycloakActor:
+def furnished() -> KeycloakActor:
     """The realm. The same in every process, its keys included, so that tokens can be made elsewhere."""
-    realm = KeycloakActor(CLIENT_SECRET, port=port)
+    realm = KeycloakActor(CLIENT_SECRET)
     realm.groups[GROUP] = ""
     for number in range(PEOPLE):
         realm.add(f"person-{number}", groups=(GROUP,))
     return realm
 
 
-async def realm(port: int) -> None:
-    """Play the realm until the process is ended."""
-    async with furnished(port).running() as playing:
-        while True:
-            await asyncio.sleep(1.0)
-            playing.calls.clear()  # nobody looks at them here
+def realm() -> Answering:
+    """What the realm answers to the guard. It looks at no token but to tell whose it is."""
+    played = furnished()
+    answers: dict[str, bytes] = {f"{OIDC}/certs": json.dumps({"keys": played.published}).encode()}
+    for id_, person in played.people.items():
+        place = f"{ADMIN}/users/{id_}"
+        known = {"id": id_, "username": person.username, "enabled": True}
+        answers[place] = json.dumps(known).encode()
+        answers[f"{place}/role-mappings/realm/composite"] = _named(person.roles)
+        answers[f"{place}/groups?briefRepresentation=true&first=0&max=100"] = _named(person.groups)
+    grant = json.dumps({"access_token": "of-no-use-elsewhere", "expires_in": 3600}).encode()
+
+    def answer(method: str, path: str, head: bytes) -> bytes | None:
+        if method == "POST":
+            return grant
+        return _owner(head) if path == f"{OIDC}/userinfo" else answers.get(path)
+
+    return answer
 
 
-async def api(port: int) -> None:
-    """Play the API server."""
+def _named(names: Iterable[str]) -> bytes:
+    return json.dumps([{"id": name, "name": name} for name in names]).encode()
+
+
+def _owner(head: bytes) -> bytes:
+    payload = head.partition(b"Bearer ")[2].split(b".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(payload + b"=" * (-len(payload) % 4)))
+    return json.dumps({"sub": claims["sub"]}).encode()
+
+
+def api() -> Answering:
+    """What the API server answers."""
     objects = stored()
-
-    async def answer(request: web.BaseRequest) -> web.Response:
-        found = objects.get(request.raw_path)
-        return web.Response(status=404) if found is None else web.Response(body=found)
-
-    await _serve(answer, port)
+    return lambda _method, path, _head: objects.get(path)
 
 
 async def echo(port: int) -> None:
@@ -84,15 +102,16 @@ async def echo(port: int) -> None:
     async def answer(_: web.BaseRequest) -> web.Response:
         return web.Response()
 
-    await _serve(answer, port)
-
-
-async def _serve(answer: Callable[[web.BaseRequest], Any], port: int) -> None:
     runner = web.ServerRunner(web.Server(answer, access_log=None))
     await runner.setup()
     await web.TCPSite(runner, LOOPBACK, port).start()
     await asyncio.Event().wait()
 
 
+def main(what: str, port: int) -> None:
+    """Play one of them until the process is ended."""
+    uvloop.run(echo(port) if what == "echo" else serve({"realm": realm, "api": api}[what](), LOOPBACK, port))
+
+
 if __name__ == "__main__":
-    uvloop.run({"realm": realm, "api": api, "echo": echo}[sys.argv[1]](int(sys.argv[2])))
+    main(sys.argv[1], int(sys.argv[2]))

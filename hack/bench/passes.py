@@ -12,14 +12,14 @@ STILL_S = 1.5
 """The queues have taken up a change long before."""
 
 
-async def passes(running: Operator, controller: str) -> float:
-    """How often objects of a controller have been looked at, once nothing more happens."""
+async def passes(running: Operator, controller: str, *, still_s: float = STILL_S) -> float:
+    """How often objects of a controller have been looked at, once it has not been for `still_s`."""
     counted = re.compile(
         rf'^controller_runtime_reconcile_total\{{controller="{controller}".*\}} (\S+)$', re.MULTILINE
     )
     url, last, since = f"http://127.0.0.1:{running.metrics_port}/metrics", -1.0, time.monotonic()
     async with aiohttp.ClientSession() as session:
-        while time.monotonic() - since < STILL_S:
+        while time.monotonic() - since < still_s or last < 0:
             async with session.get(url) as answer:
                 found = sum(map(float, counted.findall(await answer.text())))
             if found != last:

@@ -14,6 +14,7 @@ from pathlib import Path
 import aiohttp
 
 DEADLINE_S = 120.0
+GRACE_S = 25.0
 
 
 @dataclass(slots=True)
@@ -25,6 +26,17 @@ class Operator:
     metrics_port: int
     started: float
     """`time.perf_counter()` when the process was started."""
+
+    async def stop(self) -> None:
+        """End it as Kubernetes does, if it has not ended already."""
+        if self.process.returncode is not None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self.process.wait(), GRACE_S)
+        except TimeoutError:
+            self.process.kill()
+            await self.process.wait()
 
     def resident_mib(self) -> float:
         """Resident memory now, in MiB."""
@@ -94,10 +106,4 @@ async def operator(
         await running.ready()
         yield running
     finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                await asyncio.wait_for(process.wait(), 25)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+        await running.stop()

@@ -15,6 +15,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -169,15 +170,35 @@ class _Connection(asyncio.Protocol):
             self._waiting.set_exception(error)
 
 
+@cache
+def believed_by_the_system() -> ssl.SSLContext:
+    """Certificates of the authorities that this machine knows."""
+    return ssl.create_default_context()
+
+
 class Connections:
     """Connections to some servers, so many to each at a time. `close` ends them."""
 
-    def __init__(self, most: int, now: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._now = most, now
+    def __init__(
+        self,
+        most: int,
+        now: Callable[[], float] = time.monotonic,
+        *,
+        tls: Callable[[], ssl.SSLContext | None] = believed_by_the_system,
+        server_name: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """Both are asked for each new connection, where the URL wants TLS.
+
+        Args:
+            most: connections to one server; who finds all of them in use waits.
+            now: a clock that only goes forward.
+            tls: whom to believe, and as whom to come.
+            server_name: the name that the certificate has, where it is not the host's.
+        """
+        self._most, self._now, self._tls, self._server_name = most, now, tls, server_name
         self._places: dict[Origin, asyncio.Semaphore] = {}
         self._idle: dict[Origin, deque[_Connection]] = {}
         self._all: set[_Connection] = set()
-        self._tls: ssl.SSLContext | None = None
 
     async def exchange(self, origin: Origin, request: bytes) -> Reply:
         """The answer to a request; sent once more where a connection was over that had been idle.
@@ -224,13 +245,12 @@ class Connections:
         return None
 
     async def _connect(self, origin: Origin) -> _Connection:
-        if origin.tls and self._tls is None:
-            self._tls = ssl.create_default_context()
         _, connection = await asyncio.get_running_loop().create_connection(
             lambda: _Connection(self._all.discard),
             origin.host,
             origin.port,
-            ssl=self._tls if origin.tls else None,
+            ssl=self._tls() if origin.tls else None,
+            server_hostname=self._server_name() if origin.tls else None,
         )
         self._all.add(connection)
         return connection

@@ -51,6 +51,10 @@ class Sources(Protocol):
         """An instance as it is now."""
         ...
 
+    def remembered(self, token: Secret) -> Principal | None:
+        """The owner of a token, where that was found out a moment ago."""
+        ...
+
     async def principal(self, token: Secret) -> Principal | Absent:
         """The owner of a token."""
         ...
@@ -121,7 +125,9 @@ class Guard:
                 self._troubles.ended(CLUSTER)
                 return replace(known, instance=instance)
             case OwnerOf(token):
-                principal = await self._owners.share(token, ask(sources.principal, token))
+                principal: Principal | Absent | None = sources.remembered(token)
+                if principal is None:
+                    principal = await self._owners.share(token, ask(sources.principal, token))
                 return replace(known, principal=principal)
             case PersonWith(subject):
                 person = await self._people.share(subject, ask(sources.person, subject))

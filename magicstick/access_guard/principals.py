@@ -50,16 +50,20 @@ class Principals:
         self._kept: Remembered[bytes, tuple[Principal, int]] = Remembered(clock, MOST_KEPT)
         """With the edition of the keys by which it was believed."""
 
+    def remembered(self, token: Secret) -> Principal | None:
+        """The owner of a token, where the provider's yes is still good."""
+        kept = self._kept.get(digest_of(token))
+        return kept[0] if kept is not None and kept[1] == self._keys.edition else None
+
     async def find(self, token: Secret) -> Principal | Absent:
         """The owner of a token; ABSENT where it is not valid.
 
         Raises:
             IdentityUnavailableError: the provider could not tell.
         """
-        digest = digest_of(token)
-        kept = self._kept.get(digest)
-        if kept is not None and kept[1] == self._keys.edition:
-            return kept[0]
+        kept = self.remembered(token)
+        if kept is not None:
+            return kept
         claims = await self._claims(token)
         if claims is None:
             return ABSENT
@@ -67,7 +71,7 @@ class Principals:
         found = await self._confirmed(token, claims)
         if found is not ABSENT:
             left_s = claims.exp - self._clock.now().timestamp()
-            self._kept.put(digest, (found, edition), min(KEPT_S, left_s))
+            self._kept.put(digest_of(token), (found, edition), min(KEPT_S, left_s))
         return found
 
     async def _claims(self, token: Secret) -> Claims | None:

@@ -1,18 +1,23 @@
 """The composition root of `magicstick access-guard`: who is asked, and where questions are answered."""
 
+import contextlib
+
 import anyio
 import structlog
 
 from magicstick import __version__
 from magicstick.access_guard.directory import Directory, Place
-from magicstick.access_guard.guard import Guard
+from magicstick.access_guard.guard import AT_A_TIME, Guard
+from magicstick.access_guard.instances import InstanceReader
 from magicstick.access_guard.keys import SigningKeys
 from magicstick.access_guard.metrics import GuardMetrics
+from magicstick.access_guard.policy import InstanceView
 from magicstick.access_guard.principals import Expected, Principals
 from magicstick.access_guard.provider import Provider
 from magicstick.access_guard.server import serve_questions
 from magicstick.access_guard.settings import GuardSettings
 from magicstick.access_guard.sources import LiveSources
+from magicstick.api.kinds import APP_INSTANCE
 from magicstick.kube.client import Client
 from magicstick.kube.config import ClusterConfig
 from magicstick.kube.errors import FenceClosed
@@ -46,8 +51,14 @@ class AccessGuard:
         keys = SigningKeys(self._provider, settings.oidc_jwks_url, clock)
         expected = Expected(settings.oidc_expected_issuer, settings.clients)
         principals = Principals(self._provider, keys, settings.oidc_userinfo_url, expected, clock)
-        sources = LiveSources(self._client, settings.appliance_namespace, principals, self._directory(clock))
+        self._reader = InstanceReader(config, AT_A_TIME, user_agent)
+        instances = self._reader.read if config.proxy is None else self._by_client
+        sources = LiveSources(instances, settings.appliance_namespace, principals, self._directory(clock))
         self.guard = Guard(sources)
+
+    async def _by_client(self, key: ObjectKey) -> InstanceView:
+        """Read an instance through a proxy, which only the client knows how to ask."""
+        return await self._client.get(APP_INSTANCE, key, view=InstanceView)
 
     def _directory(self, clock: Clock) -> Directory | None:
         settings = self.settings
@@ -65,6 +76,7 @@ class AccessGuard:
         settings = self.settings
         async with (
             self._client,
+            contextlib.aclosing(self._reader),
             self._provider,
             self.guard,
             serve_metrics(settings.metrics_bind_address, self.metrics.render) as metrics,

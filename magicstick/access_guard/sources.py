@@ -1,24 +1,27 @@
 """The cluster and the identity provider as the guard's sources."""
 
+from collections.abc import Awaitable, Callable
+
 from magicstick.access_guard.decide import ABSENT, Absent, Person, Principal
 from magicstick.access_guard.directory import Directory
 from magicstick.access_guard.policy import Instance, InstanceView
 from magicstick.access_guard.principals import Principals
 from magicstick.access_guard.provider import IdentityUnavailableError
-from magicstick.api.kinds import APP_INSTANCE
-from magicstick.kube.client import Client
 from magicstick.kube.errors import KindNotServed, NotFound
 from magicstick.kube.kinds import ObjectKey
 from magicstick.runtime.logs import Secret
+
+Instances = Callable[[ObjectKey], Awaitable[InstanceView]]
+"""Reads one instance; raises ApiError."""
 
 
 class LiveSources:
     """See `guard.Sources`. Without a directory nobody has an identity."""
 
     def __init__(
-        self, client: Client, namespace: str, principals: Principals, directory: Directory | None
+        self, instances: Instances, namespace: str, principals: Principals, directory: Directory | None
     ) -> None:
-        self._client, self._namespace = client, namespace
+        self._instances, self._namespace = instances, namespace
         self._principals, self._directory = principals, directory
 
     async def instance(self, name: str) -> Instance | Absent:
@@ -28,12 +31,16 @@ class LiveSources:
             ApiError: it could not be read.
         """
         try:
-            view = await self._client.get(APP_INSTANCE, ObjectKey(self._namespace, name), view=InstanceView)
+            view = await self._instances(ObjectKey(self._namespace, name))
         except KindNotServed:
             raise
         except NotFound:
             return ABSENT
         return view.instance
+
+    def remembered(self, token: Secret) -> Principal | None:
+        """See `Principals.remembered`."""
+        return None if self._directory is None else self._principals.remembered(token)
 
     async def principal(self, token: Secret) -> Principal | Absent:
         """See `Principals.find`."""
