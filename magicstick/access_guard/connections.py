@@ -15,7 +15,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -26,6 +26,8 @@ IDLE_S: Final = 30.0
 """Less than after which servers close a connection that nobody uses."""
 FINAL: Final = 200
 """From this status on it is an answer; before, a word on the way to one."""
+MOST_TARGETS: Final = 4096
+"""So many URLs are remembered taken apart: the same people come again and again."""
 PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -65,8 +67,9 @@ class Target(NamedTuple):
     path: str
     """With its query."""
 
-    @classmethod
-    def of(cls, url: str) -> "Target":
+    @staticmethod
+    @lru_cache(maxsize=MOST_TARGETS)
+    def of(url: str) -> "Target":
         """What a URL names.
 
         Raises:
@@ -77,7 +80,7 @@ class Target(NamedTuple):
             raise ValueError("no URL for HTTP")
         origin = Origin(parts.hostname, parts.port or PORTS[parts.scheme], parts.scheme == "https")
         query = f"?{parts.query}" if parts.query else ""
-        return cls(origin, (parts.path or "/") + query)
+        return Target(origin, (parts.path or "/") + query)
 
 
 def request_bytes(method: str, target: Target, headers: dict[str, str], body: bytes = b"") -> bytes:
