@@ -15,6 +15,7 @@ SCHEMAS: Final[dict[str, Mapping[str, Any]]] = {
 }
 """By kind, as our files state them."""
 
+
 @dataclass(frozen=True)
 class Case:
     """Values of one field that are accepted and refused, on the base with `given` set."""

@@ -3,6 +3,7 @@
 Written down from the API's description, not from our schemas.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from tests.support import palena_fields

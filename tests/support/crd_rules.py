@@ -27,7 +27,6 @@ from tests.support.crd_bases import (
 )
 from tests.support.schemas import ABSENT
 
-
 SHARING: Final = "spec.access.sharing"
 CPU: Final = "spec.local.cpuResources"
 RULE_CASES: Final = (
@@ -252,7 +251,7 @@ DEFAULTS: Final[dict[str, dict[str, Any]]] = {
 }
 """By path, what the API server fills in once the parent of the field is there."""
 
-DEFAULT_PARENTS: Final[dict[str, Overrides]] = {
+_PARENTS: Final[dict[str, Overrides]] = {
     "Appliance": {
         "spec.modules.*": {},
         **{
@@ -268,8 +267,13 @@ DEFAULT_PARENTS: Final[dict[str, Overrides]] = {
         "spec.local": {"realtime": {"profile": "p", "gpuNode": "n"}, "freetoken": {}},
     },
     "HostOperation": {},
+}
+
+DEFAULT_PARENTS: Final[dict[str, tuple[Overrides, ...]]] = {
+    **{kind: (parents,) for kind, parents in _PARENTS.items()},
     **palena_rules.DEFAULT_PARENTS,
 }
+"""What has to be there for the defaults to appear; in several objects where it excludes itself."""
 
 FREE_FIELDS: Final[dict[str, frozenset[str]]] = {
     "Appliance": frozenset(

@@ -28,7 +28,12 @@ EXAMPLES: Final[dict[str, list[dict[str, Any]]]] = {
                     "storage": {"size": "50Gi", "storageClassName": "fast"},
                     "resources": QUOTA,
                     "parameters": {"max_connections": "200"},
-                    "backup": {"enabled": True, "schedule": "0 0 2 * * *", "retention": 7, "method": "snapshot"},
+                    "backup": {
+                        "enabled": True,
+                        "schedule": "0 0 2 * * *",
+                        "retention": 7,
+                        "method": "snapshot",
+                    },
                 },
             },
             "redis": {"managed": {"storage": {"size": "2Gi"}, "resources": QUOTA}},
@@ -92,7 +97,12 @@ EXAMPLES: Final[dict[str, list[dict[str, Any]]]] = {
         },
         {
             "gatewayRef": {"name": "gw", "namespace": "ai-gateway"},
-            "gatewayKey": {"mode": "virtualKey", "maxBudget": "12.5", "budgetDuration": "30d", "rpmLimit": 60},
+            "gatewayKey": {
+                "mode": "virtualKey",
+                "maxBudget": "12.5",
+                "budgetDuration": "30d",
+                "rpmLimit": 60,
+            },
             "mcpServerRefs": [
                 {"name": "search", "namespace": "tools", "alias": "web", "timeoutMs": 120000},
                 {"name": "search"},

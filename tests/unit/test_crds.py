@@ -10,13 +10,20 @@ from pydantic import BaseModel, ConfigDict
 
 from hack import yamls
 from magicstick.api.crds import DEFINITIONS, Definition, dump, render_all
-from magicstick.api.kinds import OWN_KINDS
+from magicstick.api.kinds import SHIPPED_KINDS
 from magicstick.api.structural import structural
 from tests.support.crd_bases import SCHEMAS
 from tests.support.crd_outline import COLUMNS, SHORT_NAMES, outline
+from tests.support.palena_outline import PLURALS
 from tests.support.schemas import nodes
 
 FOLDER = Path(__file__).parents[2] / "manifests" / "crds"
+ENVIRONMENTS = {
+    "PalenaGateway": ("spec.litellm.extraEnvVars",),
+    "PalenaUI": ("spec.extraEnv",),
+    "PalenaObservability": ("spec.langfuse.web.extraEnv", "spec.langfuse.worker.extraEnv"),
+    "PalenaMCPServer": ("spec.env",),
+}
 CRDS: dict[str, Any] = {
     crd["spec"]["names"]["kind"]: crd for crd in json.loads(json.dumps(render_all())).values()
 }
@@ -31,7 +38,7 @@ def test_there_is_a_file_for_each_kind_and_no_other_definition() -> None:
     files = {path.name for path in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
 
     assert files == set(render_all())
-    assert list(render_all()) == [f"{kind.plural}.yaml" for kind in OWN_KINDS]
+    assert list(render_all()) == [f"{kind.plural}.yaml" for kind in SHIPPED_KINDS]
 
 
 def test_a_file_reads_back_as_the_definition_and_has_no_anchors() -> None:
@@ -50,15 +57,16 @@ def test_a_definition_names_its_kind_as_the_api_does(definition: Definition) -> 
         "name": kind.crd_name,
         "labels": {"app.kubernetes.io/name": "magicstick-operator", "app.kubernetes.io/component": "crd"},
     }
-    assert crd["spec"]["group"] == "appliance.magicstick.dev"
+    palena = kind.kind.startswith("Palena")
+    assert crd["spec"]["group"] == ("palena.ai" if palena else "appliance.magicstick.dev")
     assert crd["spec"]["scope"] == "Namespaced"
     assert crd["spec"]["names"] == {
         "kind": kind.kind,
         "listKind": f"{kind.kind}List",
-        "plural": f"{kind.kind.lower()}s",
+        "plural": PLURALS.get(kind.kind, f"{kind.kind.lower()}s"),
         "singular": kind.kind.lower(),
         "shortNames": SHORT_NAMES[kind.kind],
-        "categories": ["magicstick"],
+        "categories": ["palena" if palena else "magicstick"],
     }
 
 
@@ -90,7 +98,11 @@ def test_wide_columns_show_readiness_wherever_there_are_conditions(kind: str) ->
     wide = [each["name"] for each in columns if each.get("priority") == 1]
 
     conditions = "conditions" in SCHEMAS[kind]["properties"]["status"]["properties"]
-    assert wide == (["Ready", "Reason", "Message"] if conditions else ["Message"])
+    shown = [name for name in ("Ready", "Phase") if f"{name}:" in COLUMNS[kind]]
+    expected = ["Ready", "Reason", "Message"] if conditions else ["Message"]
+    if kind.startswith("Palena") and "Phase" not in shown:
+        expected = ["Phase", *expected]
+    assert wide == [name for name in expected if name not in shown]
 
 
 @pytest.mark.parametrize("kind", CRDS)
@@ -98,7 +110,7 @@ def test_the_schema_has_exactly_the_fields_of_the_api(kind: str) -> None:
     declared = {
         path: node["type"]
         for path, node in nodes(SCHEMAS[kind])
-        if re.fullmatch(r"(spec|status)\..*[A-Za-z]", path)
+        if re.fullmatch(r"(spec|status)\..*[A-Za-z0-9]", path)
     }
 
     assert declared == outline(kind)
@@ -147,6 +159,7 @@ def test_conditions_merge_by_type_and_lists_of_principals_are_sets(kind: str) ->
         expected["status.conditions"] = ("map", ["type"])
     if kind == "AppInstance":
         expected |= {f"spec.access.sharing.{name}": ("set", None) for name in ("users", "groups")}
+    expected |= {path: ("map", ["name"]) for path in ENVIRONMENTS.get(kind, ())}
     if kind == "Appliance":
         expected["status.seededModules"] = ("set", None)
 

@@ -22,6 +22,7 @@ from magicstick.api.palena.shared import (
     StatusSecretKeyRef,
     Storage,
     name_rules,
+    value_or,
 )
 from magicstick.api.schema import Rule, rules
 
@@ -31,9 +32,10 @@ NAME_LIMIT: Final = 30
 """Leaves room for the migration Job, and for a CNPG cluster whose backups can be restored."""
 NAME_RULES: Final = name_rules(NAME_LIMIT)
 
-EXTERNAL_NEEDS_BLOCK: Final = "external is given for mode external alone, and needed there"
-HOST_NEEDED: Final = "an enabled ingress needs a host"
-PARENTS_NEEDED: Final = "an enabled route needs parentRefs and a host"
+EXTERNAL_NEEDS_BLOCK: Final = "external belongs to mode external: set it there, and remove it elsewhere"
+HOST_NEEDED: Final = "an enabled ingress needs a host: set host"
+PARENTS_NEEDED: Final = "an enabled route needs a Gateway: set parentRefs"
+LEAST_ABOVE_MOST: Final = "minReplicas must be at most maxReplicas"
 ONE_SCALING: Final = "replicas are not given while autoscaling is enabled: remove one of both"
 
 
@@ -160,7 +162,7 @@ class Autoscaling(Model):
         json_schema_extra=rules(
             Rule(
                 "!has(self.minReplicas) || self.minReplicas <= self.maxReplicas",
-                "minReplicas must be at most maxReplicas",
+                LEAST_ABOVE_MOST,
                 field_path=".minReplicas",
             )
         )
@@ -178,6 +180,12 @@ class Autoscaling(Model):
     """Per cent of the requested CPU to aim at."""
     target_memory_utilization: Annotated[StrictInt, Field(ge=1, le=100)] | None = None
     """Per cent of the requested memory to aim at."""
+
+    @model_validator(mode="after")
+    def _least_below_most(self) -> Self:
+        if self.min_replicas is not None and self.min_replicas > self.max_replicas:
+            raise ValueError(LEAST_ABOVE_MOST)
+        return self
 
 
 class LiteLLM(Model):
@@ -259,7 +267,7 @@ class GatewayRoute(Model):
     model_config = ConfigDict(
         json_schema_extra=rules(
             Rule(
-                "!self.enabled || (has(self.host) && has(self.parentRefs) && size(self.parentRefs) > 0)",
+                "!self.enabled || (has(self.parentRefs) && size(self.parentRefs) > 0)",
                 PARENTS_NEEDED,
                 field_path=".parentRefs",
             )
@@ -269,13 +277,13 @@ class GatewayRoute(Model):
     enabled: StrictBool = False
     """Whether there is one."""
     host: Host | None = None
-    """Host that LiteLLM is served under."""
+    """Host that LiteLLM is served under; left out, every host of the Gateway's."""
     parent_refs: Annotated[tuple[ParentRef, ...], Field(max_length=32)] = ()
     """Gateways that the route attaches to."""
 
     @model_validator(mode="after")
     def _parents_needed(self) -> Self:
-        if self.enabled and (self.host is None or not self.parent_refs):
+        if self.enabled and not self.parent_refs:
             raise ValueError(PARENTS_NEEDED)
         return self
 
@@ -297,9 +305,8 @@ class GatewayNetworkPolicy(Model):
 
 def _same(path: str, absent: str, message: str, field_path: str) -> Rule:
     """That a field keeps its value, also while blocks around it come and go."""
-    optional = ".?".join(path.split("."))
     return Rule(
-        f"self.?{optional}.orValue('{absent}') == oldSelf.?{optional}.orValue('{absent}')",
+        f"{value_or('self', path, absent)} == {value_or('oldSelf', path, absent)}",
         message,
         "FieldValueForbidden",
         field_path,
@@ -314,19 +321,19 @@ class PalenaGatewaySpec(Model):
             _same(
                 "database.mode",
                 "managed",
-                "the mode of the database cannot be changed: make another gateway",
+                "the mode of the database cannot be changed: create another gateway",
                 ".database",
             ),
             _same(
                 "redis.mode",
                 "managed",
-                "the mode of Redis cannot be changed: make another gateway",
+                "the mode of Redis cannot be changed: create another gateway",
                 ".redis",
             ),
             _same(
                 "database.managed.storage.storageClassName",
                 "",
-                "the StorageClass of the database cannot be changed: make another gateway",
+                "the StorageClass of the database cannot be changed: create another gateway",
                 ".database",
             ),
         )

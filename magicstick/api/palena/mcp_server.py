@@ -24,7 +24,7 @@ Decimal = Annotated[str, Field(max_length=16, pattern=r"^[0-9]+(\.[0-9]+)?$")]
 SocketUrl = Annotated[str, Field(max_length=2048, pattern=r"^(https?|wss?)://[^\s]+$")]
 Engines = Annotated[tuple[str, ...], Field(max_length=64)]
 
-ALLOWLIST_NEEDED: Final = "mode allowlist needs at least one domain in allowlist"
+ALLOWLIST_NEEDED: Final = "mode allowlist admits listed domains alone: set at least one in allowlist"
 
 
 class Service(Model):
@@ -149,7 +149,7 @@ class Search(Model):
     default_language: Annotated[str, Field(min_length=2, max_length=16)] = "en"
     """Language of searches that name none."""
     safe_search: Annotated[StrictInt, Field(ge=0, le=2)] = 1
-    """0 off, 1 moderate, 2 strict."""
+    """How strictly results are filtered: 0 not at all, 1 moderately, 2 strictly."""
     max_results: Annotated[StrictInt, Field(ge=1)] = 10
     """Most results of a search."""
     engines: Engines = ()

@@ -22,9 +22,11 @@ NAME_RULES: Final = name_rules(NAME_LIMIT, dns_label=False)
 
 ONE_KEY: Final = "apiKeySecretRef and credentialRef exclude each other: remove one"
 RESERVED_PARAMS: Final = (
-    "params cannot set model, apiBase, apiKeySecretRef or credentialRef: use the fields of provider"
+    "params cannot hold model, apiBase, apiKeySecretRef or credentialRef: set the fields of provider"
 )
-MODEL_NEEDED: Final = "provider.model is needed, unless modelActivationRef names a model of this cluster"
+MODEL_NEEDED: Final = (
+    "a model is needed: set provider.model, or modelActivationRef for a model of this cluster"
+)
 ACTIVATION_ALONE: Final = "modelActivationRef says what is served: remove provider.model and provider.apiBase"
 GATEWAY_ONCE: Final = "each gateway is named once: remove the repeated entry of gatewayRefs"
 
@@ -153,10 +155,11 @@ class PalenaModelSpec(Model):
             ),
             Rule(
                 "self.gatewayRefs.all(x, self.gatewayRefs.exists_one(y, x.name == y.name && "
-                "x.?namespace.orValue('') == y.?namespace.orValue('')))",
+                # `namespace` is a word of CEL's own; without underscores its length is not known.
+                "has(x.__namespace__) == has(y.__namespace__) && "
+                "(!has(x.__namespace__) || x.__namespace__ == y.__namespace__)))",
                 GATEWAY_ONCE,
-                "FieldValueDuplicate",
-                ".gatewayRefs",
+                field_path=".gatewayRefs",  # by the reason Duplicate the server would leave the message out
             ),
         )
     )

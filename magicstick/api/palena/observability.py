@@ -17,6 +17,7 @@ from magicstick.api.palena.shared import (
     Reference,
     SecretKeyRef,
     name_rules,
+    value_or,
 )
 from magicstick.api.schema import Keywords, Rule, rules
 
@@ -27,9 +28,9 @@ NAME_RULES: Final = name_rules(NAME_LIMIT)
 RoleName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z_][a-z0-9_]*$")]
 _RESERVED_DATABASES: Final = ("postgres", "template0", "template1")
 
-PROVIDER_BLOCK: Final = "exactly the block of the provider is given: s3, azure or gcs"
-GATEWAY_STAYS: Final = "the gateway cannot be changed: make another observability"
-DATABASE_RESERVED: Final = "the database cannot be called postgres, template0 or template1"
+PROVIDER_BLOCK: Final = "set the block of the provider, s3, azure or gcs, and remove the others"
+GATEWAY_STAYS: Final = "the gateway cannot be changed: create another observability"
+DATABASE_RESERVED: Final = "the name must be another than postgres, template0 and template1"
 
 
 class LangfuseImage(Image):
@@ -266,7 +267,7 @@ class PalenaObservabilitySpec(Model):
             rules(
                 Rule(
                     "self.name == oldSelf.name && "
-                    "self.?namespace.orValue('') == oldSelf.?namespace.orValue('')",
+                    f"{value_or('self', '__namespace__', '')} == {value_or('oldSelf', '__namespace__', '')}",
                     GATEWAY_STAYS,
                     "FieldValueForbidden",
                 )

@@ -4,12 +4,12 @@ Everything that is copied to a foreign object as it stands is a `FreeObject`: it
 foreign kind, and is checked where the object is made.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, StrictBool
+from pydantic import AfterValidator, ConfigDict, Field, StrictBool, model_validator
 
 from magicstick.api.base import Conditions, FreeObject, Model, ObservedGeneration, Timestamp
-from magicstick.api.quantity import to_mi
+from magicstick.api.quantity import QuantityError, parse
 from magicstick.api.schema import Keywords, Rule, list_map, rules
 
 DeletionPolicy = Literal["Delete", "Retain"]
@@ -21,8 +21,17 @@ NAME_PATTERN: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 HOST_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 
 
+SIZE_NEEDED: Final = "must be a quantity above 0, for example 10Gi"
+LIST_NEEDED: Final = "namespaces are listed for from: List alone: remove them, or set from to List"
+
+
 def _size(value: str) -> str:
-    to_mi(value)
+    try:
+        good = parse(value).value > 0
+    except QuantityError:
+        good = False
+    if not good:
+        raise ValueError(SIZE_NEEDED)
     return value
 
 
@@ -37,7 +46,7 @@ Size = Annotated[
         rules(
             Rule(
                 "isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",
-                "must be a quantity above 0, for example 10Gi",
+                SIZE_NEEDED,
             )
         )
     ),
@@ -46,12 +55,22 @@ HttpUrl = Annotated[str, Field(max_length=2048, pattern=r"^https?://[^\s]+$")]
 Annotations = dict[str, str]
 
 
+def value_or(root: str, path: str, absent: str) -> str:
+    """CEL for a text at `root.path`, or `absent` where it or a block around it is not there.
+
+    Not by optional types, whose cost the API server cannot estimate.
+    """
+    names = path.split(".")
+    there = " && ".join(f"has({root}.{'.'.join(names[: depth + 1])})" for depth in range(len(names)))
+    return f"({there} ? {root}.{path} : '{absent}')"
+
+
 def name_rules(limit: int, *, dns_label: bool = True) -> tuple[Rule, ...]:
     """The rules on `metadata.name` of a kind whose generated names leave `limit` characters for it."""
     found = (
         Rule(
             f"size(self.metadata.name) <= {limit}",
-            f"the name must have at most {limit} characters, since names of other objects are made from it",
+            f"the name must be at most {limit} characters long: names of other objects are made from it",
         ),
     )
     if not dns_label:
@@ -60,7 +79,7 @@ def name_rules(limit: int, *, dns_label: bool = True) -> tuple[Rule, ...]:
         *found,
         Rule(
             f"self.metadata.name.matches('{NAME_PATTERN}')",
-            "the name must begin with a letter and have only lower-case letters, digits and '-'",
+            "the name must be a DNS-1035 label: lower-case letters, digits and '-', beginning with a letter",
         ),
     )
 
@@ -157,7 +176,7 @@ class AllowedConsumers(Model):
         json_schema_extra=rules(
             Rule(
                 "self.from == 'List' || !has(self.namespaces) || size(self.namespaces) == 0",
-                "namespaces are listed for from: List alone",
+                LIST_NEEDED,
                 field_path=".namespaces",
             )
         )
@@ -167,6 +186,12 @@ class AllowedConsumers(Model):
     """`Same`: the own namespace. `All`: every namespace. `List`: the own and the listed ones."""
     namespaces: Annotated[tuple[Namespace, ...], Field(max_length=64)] = ()
     """Further namespaces, with `List`."""
+
+    @model_validator(mode="after")
+    def _listed_for_list(self) -> Self:
+        if self.namespaces and self.from_ != "List":
+            raise ValueError(LIST_NEEDED)
+        return self
 
     def permits(self, home: str, namespace: str) -> bool:
         """Whether an object of `namespace` may refer to one of `home`."""

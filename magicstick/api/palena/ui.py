@@ -26,14 +26,14 @@ NAME_LIMIT: Final = 40
 """Names of StatefulSets over 52 characters break the label of their revisions."""
 NAME_RULES: Final = name_rules(NAME_LIMIT)
 
-KEY_AS_MODE: Final = "secretRef is given for mode secret alone, and needed there"
-MONGODB_AS_MODE: Final = "secretRef is given for mode external alone, and needed there"
+KEY_AS_MODE: Final = "secretRef belongs to mode secret: set it there, and remove it elsewhere"
+MONGODB_AS_MODE: Final = "secretRef belongs to mode external: set it there, and remove it elsewhere"
 ALIAS_ONCE: Final = "each MCP server has an alias of its own: set alias where two names are the same"
 SHARED_VOLUME_NEEDED: Final = (
-    "several replicas need persistence.accessMode ReadWriteMany, or persistence.enabled false"
+    "several replicas share their files: set persistence.accessMode to ReadWriteMany, or enabled to false"
 )
-HOST_NEEDED: Final = "an enabled ingress needs spec.host"
-OIDC_NEEDS: Final = "enabled OIDC needs issuer, clientIdRef and clientSecretRef"
+HOST_NEEDED: Final = "an enabled ingress needs a host: set spec.host"
+OIDC_NEEDS: Final = "enabled OIDC needs a client: set issuer, clientIdRef and clientSecretRef"
 
 
 class GatewayKey(Model):
@@ -237,23 +237,25 @@ class PalenaUISpec(Model):
     model_config = ConfigDict(
         json_schema_extra=rules(
             Rule(
-                "self.replicas <= 1 || self.?persistence.accessMode.orValue('') == 'ReadWriteMany' || "
-                "!self.?persistence.enabled.orValue(true)",
+                "self.replicas <= 1 || (has(self.persistence) && "
+                "(self.persistence.accessMode == 'ReadWriteMany' || !self.persistence.enabled))",
                 SHARED_VOLUME_NEEDED,
                 field_path=".replicas",
             ),
             Rule(
-                "!self.?ingress.enabled.orValue(false) || has(self.host)",
+                "!has(self.ingress) || !self.ingress.enabled || has(self.host)",
                 HOST_NEEDED,
                 "FieldValueRequired",
                 ".ingress",
             ),
             Rule(
+                # Spelled out, since the server takes what a conditional yields for a text of any length.
                 "!has(self.mcpServerRefs) || self.mcpServerRefs.all(x, self.mcpServerRefs.exists_one(y, "
-                "x.?alias.orValue(x.name) == y.?alias.orValue(y.name)))",
+                "has(x.alias) "
+                "? (has(y.alias) ? x.alias == y.alias : x.alias == y.name) "
+                ": (has(y.alias) ? x.name == y.alias : x.name == y.name)))",
                 ALIAS_ONCE,
-                "FieldValueDuplicate",
-                ".mcpServerRefs",
+                field_path=".mcpServerRefs",  # by the reason Duplicate the server would leave the message out
             ),
         )
     )
@@ -318,7 +320,7 @@ class UIEndpoints(Model):
     """Where the chat's own services are."""
 
     mongodb: str = ""
-    """host:port of MongoDB."""
+    """Host and port of MongoDB."""
     meilisearch: str = ""
     """Address of MeiliSearch."""
 
