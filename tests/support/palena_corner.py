@@ -89,6 +89,16 @@ class PalenaCorner:
         body = {"metadata": {"finalizers": list(finalizers)}}
         await self.client.merge(f"{self.path(plural)}/{name}", body)
 
+    async def collect_garbage(self) -> None:
+        """Remove what belonged to gateways that are gone, as the garbage collector does."""
+        living = {each["metadata"]["uid"] for each in self.mirror.all(self.path("palenagateways")).values()}
+        for plural in ("secrets", "networkpolicies", "services", "statefulsets"):
+            for name, obj in dict(self.mirror.all(self.path(plural))).items():
+                owners = {each["uid"] for each in obj["metadata"].get("ownerReferences", ())}
+                if owners and not owners & living:
+                    await self.delete(plural, name)
+                    await self.until_gone(plural, name)
+
     # --- what others report ----------------------------------------------------------------------
 
     async def report(self, plural: str, name: str, status: Mapping[str, Any], namespace: str = "") -> None:
