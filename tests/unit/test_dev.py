@@ -1,7 +1,5 @@
 """What `make dev` says when it cannot go on."""
 
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -33,14 +31,6 @@ def test_a_component_that_ended_is_named_with_the_end_of_its_log(tmp_path: Path)
         explained(cast("DevCluster", Dying(tmp_path))),
     ):
         raise ApiError(0, "GET /x: Connection refused")
-
-
-@pytest.fixture
-def own_signals() -> Iterator[None]:
-    """The command takes SIGTERM; afterwards it is the test run's again."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.usefixtures("own_signals")

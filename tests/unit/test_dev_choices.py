@@ -57,6 +57,7 @@ class TestModules:
     def test_a_list_may_have_spaces(self) -> None:
         assert parse(["--modules", "kubeai, litellm,"]).modules == ("kubeai", "litellm")
 
+    @pytest.mark.usefixtures("own_signals")
     @pytest.mark.parametrize(
         ("name", "said"), [("voodoo", "no module 'voodoo'.*litellm"), ("basis", "'basis' is static")]
     )
