@@ -118,7 +118,9 @@ def decide(
     if metadata.dying:
         if labels.FINALIZER not in metadata.finalizers:
             return Plan(Outcome.IGNORED)
-        return teardown(subject.live, stages(), frame.order, now)
+        # What could not be read is not gone: nobody is let go because of it.
+        left = (Stage("what was made for it", unknown=subject.blind),) if subject.blind else stages()
+        return teardown(subject.live, left, frame.order, now)
     found = _find(subject, frame, findings)
     summary = _summarise(subject, frame, found.verdicts, now, found.fields)
     if subject.paused:
