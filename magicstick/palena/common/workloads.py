@@ -93,7 +93,7 @@ def stateful_set(
 
 
 def _template(metadata: Object, pod: Object, annotations: Mapping[str, str] | None) -> Object:
-    described: Object = {"labels": metadata["labels"]}
+    described: Object = {"labels": dict(metadata["labels"])}
     if annotations:
         described["annotations"] = dict(annotations)
     return {"metadata": described, "spec": pod}

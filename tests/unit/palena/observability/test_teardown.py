@@ -25,7 +25,7 @@ NAME = "obs-langfuse"
 KEYS = "obs-langfuse-apikeys"
 CLUSTER = f"{GATEWAY}-palena-pg"
 INSTANCE = f"{GATEWAY}-palena-litellm"
-ELSEWHERE = {"namespace": "elsewhere", "gatewayRef": {"name": GATEWAY, "namespace": HOME}}
+ELSEWHERE: dict[str, Any] = {"namespace": "elsewhere", "gatewayRef": {"name": GATEWAY, "namespace": HOME}}
 OWN_ENV = {"name": "OTEL_ENDPOINT", "value": "http://collector.example.com"}
 
 
