@@ -4,18 +4,15 @@ They are installed by the real helm and reached through the real Envoy Gateway, 
 the operators of the applications, and what is behind the gateway, are played.
 """
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
-
-import yaml
+from typing import Final
 
 from hack.dev.appliance import GROUP, NAMESPACE
+from hack.dev.catalogs import shipped_catalog
 from hack.devcluster import DevClusterError
 from hack.devcluster.rest import Object
 
-CATALOG: Final = Path("manifests/catalogs/app-catalog.yaml")
 EVERY: Final = "all"
 SHORT: Final = "demo"
 """What the instances are called; their names have the application before it."""
@@ -28,13 +25,7 @@ def apps_of(source: Path) -> tuple[str, ...]:
     Raises:
         DevClusterError: there is none, or it cannot be read.
     """
-    file = source / CATALOG
-    try:
-        shipped = yaml.safe_load(file.read_text())
-        found: Mapping[str, Any] = json.loads(shipped["data"]["applications.json"])["applications"]
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
-        raise DevClusterError(f"{file} holds no catalog of applications: {error!r}") from error
-    return tuple(found)
+    return tuple(shipped_catalog(source, "app-catalog", "applications"))
 
 
 def chosen_apps(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:

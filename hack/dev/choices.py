@@ -1,16 +1,14 @@
 """What `make dev` can be asked for beyond the default: nodes with GPUs, modules, models, and instances."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from hack.dev.appliance import FOREIGN, GROUP, NAMESPACE, Expected
 from hack.dev.apps import instance_name, instance_of
+from hack.dev.catalogs import shipped_catalog
 from hack.dev.models import examples, names_of
 from hack.devcluster import WITH_ACTORS, WITH_GATEWAY, Component, DevCluster, DevClusterError
 from hack.devcluster.actors.following import DIRECTIONS
@@ -18,7 +16,6 @@ from hack.devcluster.components import programs_of
 from hack.devcluster.programs import BY_NAME
 from hack.devcluster.rest import Object
 
-CATALOG: Final = Path("manifests/catalogs/module-catalog.yaml")
 EVERY: Final = "all"
 
 
@@ -137,13 +134,7 @@ def catalog_of(source: Path) -> Mapping[str, Mapping[str, Any]]:
     Raises:
         DevClusterError: there is none, or it cannot be read.
     """
-    file = source / CATALOG
-    try:
-        shipped = yaml.safe_load(file.read_text())
-        modules: Mapping[str, Mapping[str, Any]] = json.loads(shipped["data"]["modules.json"])["modules"]
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
-        raise DevClusterError(f"{file} holds no catalog of modules: {error!r}") from error
-    return modules
+    return shipped_catalog(source, "module-catalog", "modules")
 
 
 def chosen(names: Iterable[str], catalog: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:

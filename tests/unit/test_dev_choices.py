@@ -12,7 +12,7 @@ from rich.console import Console
 
 from hack import yamls
 from hack.dev.__main__ import main, parse
-from hack.dev.appliance import ROOT, settled
+from hack.dev.appliance import ROOT, Expected, settled
 from hack.dev.choices import NODES, VENDORS, Choices, Gpu, catalog_of, chosen
 from hack.dev.models import EXAMPLES, names_of
 from hack.dev.view import Hardware, Model, Picture, Row, of_hardware, of_model, view
@@ -126,7 +126,7 @@ class TestModels:
 class TestSettled:
     def test_when_everything_is_ready(self) -> None:
         picture = Picture(appliance(), (row("litellm"), row("kubeai", "Disabled")), (gpus("nvidia"),))
-        assert settled(picture, frozenset({"litellm"}), frozenset({"nvidia"}))
+        assert settled(picture, Expected(frozenset({"litellm"}), frozenset({"nvidia"})))
 
     @pytest.mark.parametrize(
         "picture",
@@ -143,13 +143,13 @@ class TestSettled:
         ],
     )
     def test_not_while_something_that_was_asked_for_is_not(self, picture: Picture) -> None:
-        assert not settled(picture, frozenset({"litellm"}), frozenset({"nvidia"}))
+        assert not settled(picture, Expected(frozenset({"litellm"}), frozenset({"nvidia"})))
 
     def test_only_with_every_model_that_was_asked_for(self) -> None:
-        wanted = frozenset({"a"})
+        wanted = Expected(models=frozenset({"a"}))
 
         def at(*models: Model) -> bool:
-            return settled(Picture(appliance(), (row("litellm"),), (), models), NOTHING, NOTHING, wanted)
+            return settled(Picture(appliance(), (row("litellm"),), (), models), wanted)
 
         assert at(model("a"), model("b"))
         assert at(model("a"), model("b", "Disabled"))
@@ -160,7 +160,7 @@ class TestSettled:
 
     def test_hardware_that_nobody_expects_does_not_matter(self) -> None:
         picture = Picture(appliance(), (row("litellm"),), (gpus("amd", "Unknown"),))
-        assert settled(picture, NOTHING, NOTHING)
+        assert settled(picture, Expected())
 
 
 class TestView:
