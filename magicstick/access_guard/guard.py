@@ -129,13 +129,24 @@ class Guard:
                 if principal is None:
                     principal = await self._owners.share(token, ask(sources.principal, token))
                 return replace(known, principal=principal)
-            case PersonWith(subject):
-                person = await self._people.share(subject, ask(sources.person, subject))
+            case PersonWith(subject, wanted):
+                known = await self._person(subject, wanted, known)
                 self._troubles.ended(IDENTITY)
-                return replace(known, person=person)
-            case GroupsOf(subject, wanted):
-                groups = await self._groups.share(need, ask(sources.groups, subject, wanted))
-                return replace(known, groups=groups)
+                return known
+            case GroupsOf():
+                return replace(known, groups=await self._groups_of(need))
+
+    async def _person(self, subject: str, wanted: frozenset[str], known: Known) -> Known:
+        """What is known, and who somebody is; with their groups, where those will matter."""
+        person = self._people.share(subject, self._bounded(self._sources.person, subject))
+        if not wanted:
+            return replace(known, person=await person)
+        found, groups = await asyncio.gather(person, self._groups_of(GroupsOf(subject, wanted)))
+        return replace(known, person=found, groups=groups)
+
+    def _groups_of(self, need: GroupsOf) -> "asyncio.Future[frozenset[str]]":
+        ask = self._bounded(self._sources.groups, need.subject, need.wanted)
+        return self._groups.share(need, ask)
 
     def _bounded(
         self, ask: Callable[P, Awaitable[T]], *what: P.args, **also: P.kwargs

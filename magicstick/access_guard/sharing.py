@@ -30,15 +30,15 @@ class SingleFlight(Generic[K, T]):
         self._working: dict[K, asyncio.Task[T]] = {}
         self._all: set[asyncio.Task[T]] = set()
 
-    async def share(self, key: K, work: Callable[[], Awaitable[T]]) -> T:
-        """What `work` returns or raises, done by this call or another one for the same key."""
+    def share(self, key: K, work: Callable[[], Awaitable[T]]) -> "asyncio.Future[T]":
+        """What `work` will return or raise, begun by this call or by another one for the same key."""
         task = self._waiting.get(key)
         if task is None:
             task = asyncio.create_task(self._after(key, self._working.get(key), work))
             self._waiting[key] = task
             self._all.add(task)
             task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
+        return asyncio.shield(task)
 
     async def close(self) -> None:
         """Cancel all work, and wait until it has ended."""

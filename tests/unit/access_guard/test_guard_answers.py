@@ -364,6 +364,21 @@ async def test_a_token_of_ours_that_is_not_accepted_any_more_is_renewed() -> Non
         assert len(scene.realm.asked("connect/token")) == 3
 
 
+async def test_groups_are_asked_for_where_they_matter_and_then_along_with_the_person() -> None:
+    async with gatekeeping() as scene:
+        scene.realm.groups["team"] = ""
+        scene.realm.add("alice", groups=("team",))
+        scene.realm.add("bob", groups=("team",)).enabled = False
+        scene.instance("team", sharing=FOR_THE_TEAM)
+        scene.instance("both", sharing={**FOR_THE_TEAM, "users": ["alice"]})
+        token = scene.realm.token("alice")
+        with scene.realm.fault("/users/alice/groups"):
+            assert await scene.allowed("both", token), "whoever is named needs no groups"
+            assert not await scene.allowed("team", token)
+        assert await scene.allowed("team", token)
+        assert not await scene.allowed("team", scene.realm.token("bob")), "groups alone open nothing"
+
+
 @pytest.mark.parametrize("groups", [["team", "../users"], ["", "team"], [".."], ["a b"]])
 async def test_a_group_that_is_odd_is_a_no(groups: list[str]) -> None:
     async with gatekeeping() as scene:

@@ -11,25 +11,35 @@ from tests.support.virtual_time import VirtualTime
 pytestmark = pytest.mark.anyio
 
 
+DEADLINE_S = 10.0
+
+
 class Work:
     """Work that ends when the test says so, and numbers itself."""
 
     def __init__(self) -> None:
         self.begun = 0
         self.gates: list[asyncio.Event] = []
+        self.another = asyncio.Condition()
 
     async def __call__(self) -> int:
         self.begun += 1
         mine, gate = self.begun, asyncio.Event()
         self.gates.append(gate)
+        async with self.another:
+            self.another.notify_all()
         await gate.wait()
         return mine
+
+    async def until_begun(self, times: int) -> None:
+        async with asyncio.timeout(DEADLINE_S), self.another:
+            await self.another.wait_for(lambda: self.begun >= times)
 
 
 async def test_calls_at_the_same_moment_share_one_piece_of_work() -> None:
     flights: SingleFlight[str, int] = SingleFlight()
     work = Work()
-    calls = [asyncio.create_task(flights.share("a", work)) for _ in range(50)]
+    calls = [asyncio.ensure_future(flights.share("a", work)) for _ in range(50)]
     await settle()
     work.gates[0].set()
     assert await asyncio.gather(*calls) == [1] * 50
@@ -38,9 +48,9 @@ async def test_calls_at_the_same_moment_share_one_piece_of_work() -> None:
 async def test_calls_that_come_while_work_is_under_way_share_the_next_piece() -> None:
     flights: SingleFlight[str, int] = SingleFlight()
     work = Work()
-    first = asyncio.create_task(flights.share("a", work))
+    first = asyncio.ensure_future(flights.share("a", work))
     await settle()
-    later = [asyncio.create_task(flights.share("a", work)) for _ in range(50)]
+    later = [asyncio.ensure_future(flights.share("a", work)) for _ in range(50)]
     await settle()
     assert work.begun == 1
     work.gates[0].set()
@@ -53,14 +63,14 @@ async def test_calls_that_come_while_work_is_under_way_share_the_next_piece() ->
 async def test_work_that_takes_too_long_is_not_waited_for() -> None:
     flights: SingleFlight[str, int] = SingleFlight(patience_s=0.0)
     work = Work()
-    first = asyncio.create_task(flights.share("a", work))
+    first = asyncio.ensure_future(flights.share("a", work))
     await settle()
-    second = asyncio.create_task(flights.share("a", work))
-    await settle()
+    second = asyncio.ensure_future(flights.share("a", work))
+    await work.until_begun(2)
     work.gates[1].set()
     assert await second == 2
-    third = asyncio.create_task(flights.share("a", work))
-    await settle()
+    third = asyncio.ensure_future(flights.share("a", work))
+    await work.until_begun(3)
     work.gates[0].set()
     work.gates[2].set()
     assert (await first, await third) == (1, 3)
@@ -69,7 +79,7 @@ async def test_work_that_takes_too_long_is_not_waited_for() -> None:
 async def test_different_keys_share_nothing() -> None:
     flights: SingleFlight[str, int] = SingleFlight()
     work = Work()
-    calls = [asyncio.create_task(flights.share(key, work)) for key in "ab"]
+    calls = [asyncio.ensure_future(flights.share(key, work)) for key in "ab"]
     await settle()
     for gate in work.gates:
         gate.set()
@@ -79,7 +89,7 @@ async def test_different_keys_share_nothing() -> None:
 async def test_whoever_leaves_ends_nobody_elses_work() -> None:
     flights: SingleFlight[str, int] = SingleFlight()
     work = Work()
-    leaving, staying = (asyncio.create_task(flights.share("a", work)) for _ in range(2))
+    leaving, staying = (asyncio.ensure_future(flights.share("a", work)) for _ in range(2))
     await settle()
     leaving.cancel()
     await settle()
@@ -93,10 +103,10 @@ async def test_a_failure_is_everybodys_and_the_next_call_tries_again() -> None:
     async def fails() -> int:
         raise LookupError
 
-    calls = [asyncio.create_task(flights.share("a", fails)) for _ in range(2)]
+    calls = [asyncio.ensure_future(flights.share("a", fails)) for _ in range(2)]
     assert [type(each) for each in await asyncio.gather(*calls, return_exceptions=True)] == [LookupError] * 2
     work = Work()
-    again = asyncio.create_task(flights.share("a", work))
+    again = asyncio.ensure_future(flights.share("a", work))
     await settle()
     work.gates[0].set()
     assert await again == 1
@@ -105,9 +115,9 @@ async def test_a_failure_is_everybodys_and_the_next_call_tries_again() -> None:
 async def test_closing_ends_all_work() -> None:
     flights: SingleFlight[str, int] = SingleFlight()
     work = Work()
-    first = asyncio.create_task(flights.share("a", work))
+    first = asyncio.ensure_future(flights.share("a", work))
     await settle()
-    second = asyncio.create_task(flights.share("a", work))
+    second = asyncio.ensure_future(flights.share("a", work))
     await settle()
     await flights.close()
     ended = await asyncio.gather(first, second, return_exceptions=True)
