@@ -3,13 +3,20 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from hack.devcluster import CONTROL_PLANE, DevCluster
 from magicstick.api import labels
+from magicstick.kube.client import Client
+from magicstick.kube.config import ClusterConfig
 from magicstick.runtime.conditions import find
+from magicstick.why.asking import question
+from magicstick.why.explainers import subject_of, tree
+from magicstick.why.opening import opened
+from magicstick.why.text import answer, lines
 from tests.support.faultproxy import Answer, Call, Reset, When
 from tests.support.freetoken_scene import SERVICES
 from tests.support.model_scene import CPU, ModelScene, install_kinds, make_node, model_corner, model_scene
@@ -326,6 +333,35 @@ async def test_the_operators_own_rights_suffice_and_only_where_models_run(cluste
             assert (find(status["conditions"], "Stalled") or {})["status"] == "True"
             await leave(scene, "elsewhere")
         await scene.world.delete("/api/v1/nodes", node)
+
+
+async def test_why_leads_from_a_realtime_model_to_what_it_waits_for(cluster: DevCluster) -> None:
+    async with model_scene(cluster, writes=WRITES) as scene:
+        node = await host(scene, "asked-host")
+        gpu = {"computeTarget": "nvidia-gpu", "realtime": {"profile": "qwen3-omni", "gpuNode": node}}
+        await scene.activate("asked", local={**on_cpu(node), **gpu})
+        await scene.until("asked", "WaitingForModules")
+        assert "Module/gpu has no activation" in await why(scene, "model/asked")
+        await scene.activate("wrong", local=on_cpu(node, systemMemoryMi=999999))
+        await scene.until("wrong", "Degraded")
+        assert "spec.local.realtime.systemMemoryMi must be at most" in await why(scene, "model/wrong")
+        await scene.world.delete("/api/v1/nodes", node)
+
+
+async def why(scene: ModelScene, *words: str) -> str:
+    """What `magicstick why` says."""
+    world = scene.world
+    config = ClusterConfig.plain(
+        world.cluster.url, token=world.cluster.admin_token, ca_file=world.cluster.ca_file
+    )
+    flags = {name.lower(): value for name, value in world.environment.items()}
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    async with (
+        Client(config, user_agent="why-test", field_manager="why-test") as client,
+        opened(client, flags, timeout_s=10.0, clock=lambda: now) as sight,
+    ):
+        explanation, nodes = tree(subject_of(question(*words), sight), sight)
+        return "\n".join(map(str, lines(answer(explanation, nodes, every=True))))
 
 
 @pytest.mark.req("MS-051")
