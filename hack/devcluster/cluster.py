@@ -270,7 +270,7 @@ class DevCluster(ClusterAccess):
         if component is Component.ACTORS:
             self.apply(self.crd_files("helm"))
         if component is Component.ENVOY_GATEWAY:
-            self.apply([*self.crd_files("gateway"), *self.crd_files("envoy"), *envoy.OBJECTS])
+            self.apply([*self.crd_files("gateway"), *self.crd_files("envoy"), envoy.NAMESPACE])
             envoy.prepare(self._context, self.rest)
         if component in NEEDS_SOURCES and Component.GIT_SOURCE not in self.components:
             self._prepare(Component.GIT_SOURCE)

@@ -15,15 +15,7 @@ from hack.devcluster.errors import DevClusterError
 from hack.devcluster.layout import LOOPBACK, write_private
 from hack.devcluster.rest import Object, Rest
 
-OBJECTS: tuple[Object, ...] = (
-    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": GATEWAY_NAMESPACE}},
-    # The proxies' Deployments belong to that of the controller, which is no Pod here.
-    {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": "envoy-gateway", "namespace": GATEWAY_NAMESPACE},
-    },
-)
+NAMESPACE: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": GATEWAY_NAMESPACE}}
 CERTIFICATES = ("tls.crt", "tls.key", "ca.crt")
 CERTGEN_TIMEOUT_S = 60.0
 

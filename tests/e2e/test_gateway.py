@@ -68,8 +68,7 @@ async def served(cluster: DevCluster, **spec: Any) -> AsyncIterator[InstanceScen
     """A scene with one instance that is Ready."""
     async with instance_scene(cluster, real_gateway) as scene:
         await scene.make(NAME, "odysseus", **spec)
-        await scene.until(NAME, "Ready")
-        assert len(routes(scene)) == len(scene.open_routes())
+        await until_served(scene)
         yield scene
 
 
@@ -82,6 +81,21 @@ def policies(scene: InstanceScene, name: str = NAME) -> dict[str, Object]:
     """The policies of an instance."""
     every = scene.mirror.all(scene.policies)
     return {each: every[each] for each in sorted(scene.way_in(name) & every.keys())}
+
+
+async def until_served(scene: InstanceScene, name: str = NAME) -> None:
+    """Wait until an instance is Ready and open, its policies accepted."""
+
+    def holds() -> bool:
+        ready = scene.status(name).get("phase") == "Ready"
+        is_open = bool(routes(scene, name)) and routes(scene, name) <= scene.open_routes()
+        return ready and is_open and all(map(accepted, policies(scene, name).values()))
+
+    try:
+        await scene.mirror.until(f"{name} is served", holds)
+    except AssertionError as late:
+        said = {each: policy.get("status") for each, policy in policies(scene, name).items()}
+        raise AssertionError(f"{late}\nthe gateway said: {said}") from None
 
 
 async def until_closed(scene: InstanceScene, name: str = NAME) -> Object:
@@ -111,11 +125,10 @@ async def test_every_application_is_served_once_its_policies_are_really_accepted
         for name, application in INSTANCES.items():
             await scene.make(name, application)
         for name in INSTANCES:
-            status = await scene.until(name, "Ready")
-            assert status["accessGuardReady"] is True
-            assert len(routes(scene, name) & scene.open_routes()) == 4
+            await until_served(scene, name)
+            assert scene.status(name)["accessGuardReady"] is True
+            assert len(routes(scene, name)) == 4
             for policy in policies(scene, name).values():
-                assert accepted(policy), policy["status"]
                 assert [each["controllerName"] for each in policy["status"]["ancestors"]] == [CONTROLLER]
 
 
@@ -169,9 +182,7 @@ async def test_a_policy_that_somebody_spoils_closes_the_routes_until_it_is_repai
         since = len(scene.mirror.history)
         await fault(scene)
         await scene.mirror.until("the routes were closed", lambda: was_closed(scene, since))
-        await scene.until(NAME, "Ready")
-        await scene.mirror.until("they are open again", lambda: routes(scene) <= scene.open_routes())
-        assert all(map(accepted, policies(scene).values()))
+        await until_served(scene)
 
 
 def was_closed(scene: InstanceScene, since: int) -> bool:
@@ -203,11 +214,12 @@ async def lose_secret(scene: InstanceScene) -> None:
 
 
 LOSSES: Final = {
-    "guard Service": (lose_guard, service(GUARD)),
-    "guard's Pods": (lose_guards, deployment(GUARD)),
-    "identity provider's Service": (lose_provider, service(PROVIDER)),
-    "identity Secret": (lose_secret, client_secret()),
+    "guard Service": (lose_guard, service(GUARD), GUARD),
+    "guard's Pods": (lose_guards, deployment(GUARD), GUARD),
+    "identity provider's Service": (lose_provider, service(PROVIDER), PROVIDER),
+    "identity Secret": (lose_secret, client_secret(), CLIENT_SECRET),
 }
+"""How it goes, what is put in its place, and what the gateway names when it misses it."""
 
 
 @pytest.mark.req("MS-168", "MS-169", "MS-174")
@@ -215,41 +227,38 @@ LOSSES: Final = {
 async def test_without_what_its_policies_refer_to_an_instance_is_closed_until_it_is_back(
     cluster: DevCluster, lost: str
 ) -> None:
-    lose, replacement = LOSSES[lost]
+    lose, replacement, name = LOSSES[lost]
     async with served(cluster) as scene:
         await lose(scene)
         await until_closed(scene)
+        await until_told(scene, name)
         await put(scene, replacement)
-        await scene.until(NAME, "Ready")
-        assert routes(scene) <= scene.open_routes()
+        await until_served(scene)
 
 
 @pytest.mark.parametrize("lost", LOSSES)
 async def test_an_instance_whose_policies_are_refused_from_the_beginning_is_never_open(
     cluster: DevCluster, lost: str
 ) -> None:
-    lose, replacement = LOSSES[lost]
+    lose, replacement, name = LOSSES[lost]
     async with instance_scene(cluster, real_gateway) as scene:
         await lose(scene)
         await scene.make(NAME, "odysseus")
         await until_closed(scene)
-        await scene.mirror.until(
-            "the gateway has refused", lambda: any(map(refused, policies(scene).values()))
-        )
-        await until_closed(scene)
+        await until_told(scene, name)
         opened = [obj for path, _, obj in scene.mirror.history if path == scene.routes and leads(obj)]
         assert not opened
         await put(scene, replacement)
-        await scene.until(NAME, "Ready")
+        await until_served(scene)
 
 
-def refused(policy: Object) -> bool:
-    said = (
-        [each for ancestor in policy["status"].get("ancestors", ()) for each in ancestor["conditions"]]
-        if "status" in policy
-        else []
+async def until_told(scene: InstanceScene, missing: str) -> None:
+    """Wait until the instance says what the gateway misses."""
+    words = ("The gateway says: ", missing)
+    await scene.mirror.until(
+        f"it is told that {missing} is missing",
+        lambda: all(each in scene.status(NAME).get("message", "") for each in words),
     )
-    return any(each["type"] == "Accepted" and each["status"] == "False" for each in said)
 
 
 # --- the gateway itself ------------------------------------------------------------------------------------
@@ -275,9 +284,7 @@ async def test_while_the_gateway_is_away_nothing_opens_and_what_stands_stays(clu
         finally:
             await start_gateway(cluster)
         for name in (NAME, "odysseus-new"):
-            await scene.until(name, "Ready")
-            assert routes(scene, name) <= scene.open_routes()
-            assert all(map(accepted, policies(scene, name).values()))
+            await until_served(scene, name)
 
 
 async def test_a_host_is_handed_over_and_never_leads_to_two_instances(cluster: DevCluster) -> None:
@@ -287,8 +294,7 @@ async def test_a_host_is_handed_over_and_never_leads_to_two_instances(cluster: D
         await scene.until(later, "Degraded", "HostConflict")
         assert routes(scene, later) == set()
         await scene.delete(NAME)
-        await scene.until(later, "Ready")
-        assert routes(scene, later) <= scene.open_routes()
+        await until_served(scene, later)
     assert doubly_served(cluster) == set()
 
 
