@@ -46,7 +46,7 @@ class DirectRuntime:
     @property
     def endpoint(self) -> str:
         """Address of its API within the cluster."""
-        return f"http://{self.name}.{self.model.namespace}.svc.cluster.local:{self.port}/v1"
+        return endpoint(self.name, self.model.namespace, self.port)
 
     @property
     def all_labels(self) -> dict[str, str]:
@@ -87,6 +87,11 @@ class DirectRuntime:
             "template": template,
         }
         return self.of_kind(DEPLOYMENT, self.all_annotations, spec={**fixed, **spec})
+
+
+def endpoint(name: str, namespace: str, port: int) -> str:
+    """Address within the cluster of the API behind a Service."""
+    return f"http://{name}.{namespace}.svc.cluster.local:{port}/v1"
 
 
 def container_port(port: int) -> Object:

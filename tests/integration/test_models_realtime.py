@@ -212,7 +212,7 @@ CODES: list[tuple[int, str, str]] = [
 ]
 
 
-@pytest.mark.req("MS-074", "MS-075", "MS-076", "MS-077", "MS-078")
+@pytest.mark.req("MS-074", "MS-075", "MS-076", "MS-077")
 @pytest.mark.parametrize(("code", "phase", "reason"), CODES)
 @pytest.mark.parametrize("plural", ["configmaps", "services", "deployments"])
 async def test_e24_e25_a_failed_write_is_told_holds_up_what_follows_and_heals_by_itself(

@@ -47,6 +47,7 @@ class OmniServer(LoopbackServer):
     def __init__(self, uid: str) -> None:
         """`uid` of its Pod, from which its address follows."""
         super().__init__(PORT)
+        self.host = next(_addresses(uid))
         self.calls: list[str] = []
         self._uid = uid
         self._mood = OmniMood.WELL

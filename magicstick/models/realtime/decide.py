@@ -12,7 +12,7 @@ from magicstick.models.pods import trouble
 from magicstick.models.publication import publication
 from magicstick.models.realtime.diagnosis import pod_failure, pods_of_runtime
 from magicstick.models.realtime.nodes import slot_problem
-from magicstick.models.realtime.objects import endpoint, runtime_objects
+from magicstick.models.realtime.objects import endpoint_of, runtime_objects
 from magicstick.models.resolved import ResolvedRealtime
 from magicstick.models.serving import direct_replicas
 from magicstick.models.status import ModelPhase, ModelReason, Report
@@ -36,7 +36,7 @@ def decide(o: ModelObservation, model: ResolvedRealtime) -> Plan:
     rolled_out = live is not None and direct_replicas(live) > 0
     state = _unhealthy(o) if rolled_out else _starting(o, model, live)
     if state is None:
-        return publication(o, endpoint=endpoint(model), steps=steps, ready=ModelReason.REALTIME_READY)
+        return publication(o, endpoint=endpoint_of(model), steps=steps, ready=ModelReason.REALTIME_READY)
     phase, reason, message = state
     return carry_out(o, Report(phase=phase, reason=reason, message=message, effective=rolled_out), steps)
 

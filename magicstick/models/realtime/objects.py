@@ -9,6 +9,7 @@ from magicstick.models.direct_objects import (
     HOSTNAME,
     DirectRuntime,
     container_port,
+    endpoint,
     environment,
     resources,
 )
@@ -32,9 +33,9 @@ CLAIM: Final = "gpu"
 LINUX: Final = {"kubernetes.io/os": "linux"}
 
 
-def endpoint(model: ResolvedRealtime) -> str:
+def endpoint_of(model: ResolvedRealtime) -> str:
     """Address of the runtime's API within the cluster."""
-    return _direct(model, files_of(model)).endpoint
+    return endpoint(realtime_name(model.name), model.namespace, PORT)
 
 
 def runtime_objects(model: ResolvedRealtime) -> tuple[Object, Object, Object]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
@@ -42,8 +43,9 @@ def files_of(model: ResolvedRealtime) -> dict[str, str]:
     }
 
 
+@cache
 def bootstrap_text() -> str:
-    """The program that starts the runtime in its container."""
+    """The program that starts the runtime in its container. It ships with the operator, and is read once."""
     return files(__package__).joinpath(BOOTSTRAP).read_text(encoding="utf-8")
 
 

@@ -14,7 +14,7 @@ from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.objects import serves
 from magicstick.models.places import realtime_name
 from magicstick.models.pods import SELECTOR
-from magicstick.models.realtime.objects import endpoint, runtime_objects
+from magicstick.models.realtime.objects import endpoint_of, runtime_objects
 from magicstick.models.realtime.stages import files_hash, files_of
 from magicstick.models.resolved import Hold, ResolvedRealtime
 from tests.support import golden
@@ -240,7 +240,7 @@ def test_e21_what_rolls_the_pod_stands_on_its_template() -> None:
         noted["metadata"]["annotations"]
         == noted["spec"]["template"]["metadata"]["annotations"]
         == {
-            labels.RUNTIME_ENDPOINT: endpoint(realtime()),
+            labels.RUNTIME_ENDPOINT: endpoint_of(realtime()),
             labels.REALTIME_SOURCE: "f" * 40,
             labels.REALTIME_CONFIG_HASH: files_hash(files_of(realtime())),
             labels.RESTART_NONCE: "a",
