@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from magicstick.api.kinds import KUBEAI_MODEL
 from magicstick.kube.errors import (
     ApiError,
     Conflict,
@@ -137,15 +136,15 @@ def test_step_2_e27_a_disabled_model_is_removed_and_keeps_its_settings() -> None
     assert "realtime" in off.spec["local"]
 
 
-@pytest.mark.parametrize("kept", [kubeai(), None])
-def test_row_15_another_runtime_makes_room_first(kept: Any) -> None:
-    old = (live_model(),) if kept else (live_service(), live_deployment())
+@pytest.mark.parametrize(
+    ("old", "kinds"),
+    [((live_model(),), {"Model"}), ((live_service(), live_deployment()), {"Deployment", "Service"})],
+)
+def test_row_15_another_runtime_makes_room_first(old: tuple[Any, ...], kinds: set[str]) -> None:
     plan = look(*old, *serving(), occupant=None)
     assert told(plan) == ("Starting", "RetiringPreviousRuntime")
     assert applied(plan) == []
-    assert {each[0] for each in deletions(plan)} == (
-        {KUBEAI_MODEL.kind} if kept else {"Deployment", "Service"}
-    )
+    assert {each[0] for each in deletions(plan)} == kinds
     assert not any(each[1] == "demo-realtime" for each in deletions(plan))
 
 
