@@ -124,7 +124,7 @@ def summarise(
     ready = _ready(failing, ready_reason, ready_message)
     conditions = [_condition(each, live) for each in (*aspects, ready)]
     if failing:
-        stalled = (phase is Phase.ERROR and _heaviest(failing).stalled) or failing[0].stalled
+        stalled = (phase is Phase.ERROR and _heaviest(failing).stalled) or _first(failing).stalled
         type_ = STALLED if stalled else RECONCILING
         conditions.append(condition(type_, "True", ready.reason, ready.message, live.metadata.generation))
     status: Status = {
@@ -179,6 +179,11 @@ def _condition(verdict: Verdict, live: Resource) -> Condition:
     return condition(verdict.type, verdict.state, verdict.reason, verdict.message, live.metadata.generation)
 
 
+def _first(failing: Sequence[Verdict]) -> Verdict:
+    """The first that tells something: that a step was not reached only follows from another."""
+    return next((each for each in failing if each.reason != NOT_REACHED), failing[0])
+
+
 def _heaviest(failing: Sequence[Verdict]) -> Verdict:
     return max(failing, key=lambda each: each.weight)
 
@@ -189,7 +194,7 @@ def _phase(failing: Sequence[Verdict], *, ever_ready: bool) -> Phase:
         return Phase.RUNNING
     if _heaviest(failing).weight >= Weight.PREREQUISITE:
         return Phase.ERROR
-    first = failing[0]
+    first = _first(failing)
     if ever_ready or first.degrades:
         return Phase.DEGRADED
     return Phase.PENDING if first.weight is Weight.ABSENT else Phase.PROVISIONING
@@ -198,6 +203,6 @@ def _phase(failing: Sequence[Verdict], *, ever_ready: bool) -> Phase:
 def _ready(failing: Sequence[Verdict], reason: str, message: str) -> Verdict:
     if not failing:
         return fine(READY, reason, message)
-    first = failing[0]
+    first = _first(failing)
     text = first.message if first.type == READY else f"{first.type}: {first.message}"
     return Verdict(READY, "False", first.reason, text)

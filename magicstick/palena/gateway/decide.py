@@ -4,12 +4,14 @@ NetworkPolicies come first, so that nothing is open while the rest starts. Datab
 follow in order: a step that failed ends the pass, one that is only not ready yet does not.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
 from magicstick.api.kinds import CNPG_CLUSTER, PALENA_GATEWAY
-from magicstick.api.palena.gateway import PalenaGatewaySpec
+from magicstick.api.palena.gateway import NAME_LIMIT, PalenaGatewaySpec
+from magicstick.api.palena.shared import NAME_PATTERN
 from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.palena.common import frame
@@ -31,6 +33,8 @@ from magicstick.palena.gateway.proxy import proxy
 from magicstick.palena.gateway.redis import COMPONENT
 from magicstick.runtime.conditions import READY
 from magicstick.runtime.plan import Plan, Step
+
+INVALID_NAME: Final = "InvalidName"
 
 
 def _blamed(kind: Kind, key: ObjectKey) -> str:
@@ -68,6 +72,8 @@ def decide_failure(o: GatewayObservation, error: ApiError, now: datetime) -> Pla
 
 
 def _findings(o: GatewayObservation, spec: PalenaGatewaySpec) -> Findings:
+    if problem := _name_problem(o.name):
+        return Findings((failed(READY, INVALID_NAME, problem),), fields={"modelCount": o.models})
     walls = _walls(o, spec)
     reached = tuple(_reached(o, spec))
     if taken := conflict(o.owner, walls):
@@ -80,6 +86,16 @@ def _findings(o: GatewayObservation, spec: PalenaGatewaySpec) -> Findings:
         steps=(*_guarded(o, walls), *(step for each in reached for step in each.steps)),
         fields=fields,
         notices=tuple(notice for each in reached for notice in each.notices),
+    )
+
+
+def _name_problem(name: str) -> str:
+    """What is wrong with a name that was stored before the schema refused it (fault F20)."""
+    if len(name) <= NAME_LIMIT and re.match(NAME_PATTERN, name):
+        return ""
+    return (
+        f"metadata.name must have at most {NAME_LIMIT} characters, begin with a letter and hold only "
+        "lower-case letters, digits and '-': names of other objects are made from it."
     )
 
 

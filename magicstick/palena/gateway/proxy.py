@@ -48,7 +48,8 @@ def proxy(o: GatewayObservation, spec: PalenaGatewaySpec, *, may_start: bool) ->
 
 def made_at(live: Resource | None) -> datetime | None:
     """When an object was made; None where it does not say."""
-    return datetime.fromisoformat(live.metadata.creation_timestamp) if live is not None else None
+    told = live.metadata.creation_timestamp if live is not None else ""
+    return datetime.fromisoformat(told) if told else None
 
 
 class _Proxy:

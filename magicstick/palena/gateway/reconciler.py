@@ -84,13 +84,15 @@ class GatewayReconciler:
         facts, (namespace, name) = self._facts, gateway.metadata.key
         spec = parse(PalenaGatewaySpec, gateway)
         needed = () if isinstance(spec, InvalidSpec) else needed_kinds(spec)
-        subject = Subject(gateway, spec, facts.prerequisites(*needed), facts.blind(READ))
+        external = isinstance(spec, PalenaGatewaySpec) and spec.database.mode == "external"
+        read = tuple(kind for kind in READ if not (external and kind == CNPG_CLUSTER))
+        subject = Subject(gateway, spec, facts.prerequisites(*needed), facts.blind(read))
         if subject.blind:
             return GatewayObservation(subject)
         live = {
             (kind, wanted): found
             for kind, wanted in (*places(name), *_named(spec))
-            if (found := facts.find(kind, namespace, wanted)) is not None
+            if kind in read and (found := facts.find(kind, namespace, wanted)) is not None
         }
         return GatewayObservation(
             subject=subject,

@@ -6,16 +6,18 @@ from typing import Any
 import pytest
 
 from magicstick.api.kinds import CNPG_CLUSTER, LITELLM_INSTANCE, PALENA_GATEWAY, PALENA_MODEL
+from magicstick.api.palena.gateway import NAME_LIMIT
 from magicstick.kube.errors import ApiError, Forbidden, Invalid, NameConflict, Unavailable
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.palena.common.kinds import NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
 from magicstick.palena.common.labels import PAUSED
 from magicstick.palena.common.phases import FAILING, REQUEUE_S, Outcome
 from magicstick.palena.common.secrets import SECRET
+from magicstick.palena.gateway import names
 from magicstick.runtime.conditions import check_conditions
 from magicstick.runtime.plan import Apply, Create, Delete, Finalizer, Plan
 from tests.support.palena_gateway_scene import GatewayScene
-from tests.support.palena_objects import GATEWAY, HOME, model, secret
+from tests.support.palena_objects import GATEWAY, HOME, gateway, model, secret
 from tests.support.palena_world import body_of
 
 pytestmark = pytest.mark.anyio
@@ -256,6 +258,14 @@ async def test_somebody_elses_policy_is_left_alone_and_told() -> None:
     assert scene.world.names(NETWORK_POLICY) == {name}
 
 
+async def test_a_gateway_with_an_external_database_needs_no_word_of_cloudnativepg() -> None:
+    scene = GatewayScene(database={"mode": "external", "external": {"secretRef": {"name": "db"}}})
+    scene.world.put(SECRET, secret("db", {"DATABASE_URL": "postgres://db.example.com/x"}))
+    scene.world.unreadable(CNPG_CLUSTER)
+    await scene.running()
+    assert scene.phase == "Running"
+
+
 # --- the rest ---------------------------------------------------------------------------------------
 
 
@@ -341,3 +351,31 @@ async def test_nothing_that_is_made_holds_a_secret_but_secrets() -> None:
         value = base64.b64decode(content).decode()
         if value not in ("6379", f"gw-palena-redis.{HOME}.svc"):
             assert value not in text
+
+
+@pytest.mark.parametrize("name", ["g" * 31, "1gateway", "-gw", "gw.example"])
+async def test_f20_a_name_that_would_break_what_is_made_from_it_is_refused_before_anything_is_made(
+    name: str,
+) -> None:
+    scene = GatewayScene()
+    scene.world.put(PALENA_GATEWAY, gateway(name))
+    plan = await scene.world.settle(scene.reconciler, HOME, name)
+    assert plan.outcome == Outcome.FAILED
+    assert plan.status is not None
+    told = {each["type"]: each["reason"] for each in plan.status["conditions"]}
+    assert told["Ready"] == "InvalidName"
+    assert "30" in plan.status["message"]
+    assert not scene.world.log
+
+
+async def test_f20_the_longest_name_leaves_room_for_everything_that_is_made_from_it() -> None:
+    longest = "g" * NAME_LIMIT
+    scene = GatewayScene()
+    scene.world.put(PALENA_GATEWAY, gateway(longest))
+    await scene.world.settle(scene.reconciler, HOME, longest)
+    made = {each.body["metadata"]["name"] for each in scene.world.log if isinstance(each, Apply | Create)}
+    assert made
+    assert all(len(each) <= 63 for each in made)
+    assert len(names.cluster(longest)) <= 44, "a longer Cluster cannot be restored"
+    assert len(f"{names.instance(longest)}-migrate-0123abcd") <= 63
+    assert len(names.redis(longest)) <= 52, "a longer StatefulSet breaks the label of its revisions"
