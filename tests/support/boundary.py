@@ -27,6 +27,7 @@ PLACES: Final = (
 
 PLACEHOLDER_DOMAINS: Final = ("example.com", "example.local")
 OUR_DEFAULTS: Final = (
+    "cluster.local",  # the domain of Services within a cluster
     "magicstick.local",  # the documented mDNS default; magicstick.example.com is a placeholder's
     "svc.cluster.local",  # addresses inside every cluster
 )
