@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from magicstick.models.resolved import Hold, ResolvedRealtime
 from tests.support.model_objects import NVIDIA, SPACE, live_object, pod
 from tests.support.resolution import node
 
+V = TypeVar("V", Resource, PodView)
 NODE: Final = "node-1"
 IMAGE: Final = "vllm/vllm-omni@sha256:6132afe16e2d30841ff90e22dc311056d8042cf8b688b51eea3142e3e6dead78"
 OWN_IMAGE: Final = "registry.example.com/omni:v1"
@@ -141,7 +142,7 @@ def _of_runtime(live: Resource) -> Resource:
     return _labelled(live, marks)
 
 
-def _labelled(live: Any, marks: Mapping[str, str]) -> Any:
+def _labelled(live: V, marks: Mapping[str, str]) -> V:
     return msgspec.structs.replace(live, metadata=msgspec.structs.replace(live.metadata, labels=marks))
 
 
@@ -152,5 +153,4 @@ def runtime_pod(
     container = {"name": "vllm-omni", "state": state or {}, "lastState": last or {}}
     found = pod("demo-realtime-abc-1", owner=None, containers=[container], **more)
     marks = {**found.metadata.labels, labels.RUNTIME_BACKEND: "vllm-omni"}
-    changed: PodView = _labelled(found, marks)
-    return changed
+    return _labelled(found, marks)
