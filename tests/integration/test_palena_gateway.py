@@ -170,21 +170,75 @@ async def test_what_is_retained_is_let_go_and_taken_over_by_a_successor(corner: 
         await corner.quiet()
 
 
+async def test_a_deletion_that_orphans_leaves_everything_without_an_owner(corner: PalenaCorner) -> None:
+    async with corner.operator():
+        await corner.gateway()
+        await corner.all_ready()
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Orphan"}
+        await corner.client.send("DELETE", f"{corner.path(GATEWAYS)}/gw", options)
+        await corner.mirror.until(
+            "it is let go", lambda: corner.must(GATEWAYS, "gw")["metadata"]["finalizers"] == ["orphan"]
+        )
+        for plural, name in (("clusters", CLUSTER), ("litellminstances", LITELLM), ("statefulsets", REDIS)):
+            metadata = corner.must(plural, name)["metadata"]
+            assert not metadata.get("ownerReferences")
+            assert metadata["labels"]["palena.ai/retained"] == "true"
+        await corner.quiet()
+        await corner.hold(GATEWAYS, "gw")  # as the garbage collector does, which took the references as well
+
+
+async def test_a_volume_grows_where_its_class_allows_it(corner: PalenaCorner) -> None:
+    volume, name = f"data-{REDIS}-0", f"grows-{corner.namespace}"
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": "example.com/none",
+        "allowVolumeExpansion": True,
+    }
+    await corner.client.apply(f"/apis/storage.k8s.io/v1/storageclasses/{name}", storage_class)
+    async with corner.operator():
+        storage = {"size": "1Gi", "storageClassName": name}
+        await corner.gateway(redis={"managed": {"storage": storage}})
+        await corner.all_ready()
+        await make_volume(corner, volume)
+        await corner.report("persistentvolumeclaims", volume, {"phase": "Bound"})
+        await corner.gateway(redis={"managed": {"storage": {**storage, "size": "2048Mi"}}})
+        await corner.mirror.until("it is to grow", lambda: requested(corner, volume) in ("2Gi", "2048Mi"))
+        await corner.until_phase(GATEWAYS, "gw", "Running")
+        await corner.gateway(redis={"managed": {"storage": {**storage, "size": "512Mi"}}})
+        await corner.quiet()
+        assert requested(corner, volume) == "2Gi"
+        assert corner.phase(GATEWAYS, "gw") == "Running"
+
+
+def requested(corner: PalenaCorner, volume: str) -> str:
+    return str(corner.must("persistentvolumeclaims", volume)["spec"]["resources"]["requests"]["storage"])
+
+
+async def make_volume(corner: PalenaCorner, volume: str) -> None:
+    """As the StatefulSet's controller makes it."""
+    template = corner.must("statefulsets", REDIS)["spec"]["volumeClaimTemplates"][0]
+    body = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": volume,
+            "namespace": corner.namespace,
+            "labels": template["metadata"]["labels"],
+        },
+        "spec": template["spec"],
+    }
+    await corner.client.apply(f"{corner.path('persistentvolumeclaims')}/{volume}", body)
+    await corner.until_there("persistentvolumeclaims", volume)
+
+
 async def test_f19_a_lost_secret_is_told_and_heals_when_it_is_put_back(corner: PalenaCorner) -> None:
     volume = f"data-{REDIS}-0"
     async with corner.operator():
         await corner.gateway()
         await corner.all_ready()
-        template = corner.must("statefulsets", REDIS)["spec"]["volumeClaimTemplates"][0]
-        labels = template["metadata"]["labels"]
-        body = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": volume, "namespace": corner.namespace, "labels": labels},
-            "spec": {name: template["spec"][name] for name in ("accessModes", "resources")},
-        }
-        await corner.client.apply(f"{corner.path('persistentvolumeclaims')}/{volume}", body)
-        await corner.until_there("persistentvolumeclaims", volume)
+        await make_volume(corner, volume)
         lost = corner.must("secrets", REDIS)
         before = corner.must("statefulsets", REDIS)["metadata"]["generation"]
         await corner.delete("secrets", REDIS)
@@ -247,7 +301,7 @@ async def test_fields_that_we_set_are_put_back_and_others_kept(corner: PalenaCor
         def put_back() -> bool:
             live = corner.must("clusters", CLUSTER)
             noted = live["metadata"].get("annotations", {}).get("example.com/note") == "kept"
-            return noted and live["spec"]["instances"] == 1
+            return bool(noted and live["spec"]["instances"] == 1)
 
         await corner.mirror.until("one is put back and the other kept", put_back)
         await corner.quiet()

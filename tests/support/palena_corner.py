@@ -56,7 +56,7 @@ class PalenaCorner:
     @contextlib.asynccontextmanager
     async def operator(self, **settings: object) -> AsyncIterator[RunningOperator]:
         """Run Palena until the block ends."""
-        async with operator(self.world, **{**HALF, **settings}) as running:  # type: ignore[arg-type] # settings alone
+        async with operator(self.world, **{**HALF, **settings}) as running:
             yield running
 
     # --- what users do ---------------------------------------------------------------------------
@@ -206,8 +206,8 @@ class PalenaCorner:
             assert loop.time() < deadline, f"it goes on writing: {told(writes)}"
 
     def assert_sound(self) -> None:
-        """Conditions of all gateways and models are well formed."""
-        for plural in ("palenagateways", "palenamodels"):
+        """Conditions of all objects of Palena's are well formed."""
+        for plural in (each for each in _PLURALS if each.startswith("palena")):
             for name, obj in self.mirror.all(self.path(plural)).items():
                 if obj.get("status"):
                     assert not check_conditions(obj), (name, check_conditions(obj))
@@ -224,6 +224,16 @@ _PLURALS: Final[Mapping[str, str]] = {
     "secrets": "/api/v1",
     "persistentvolumeclaims": "/api/v1",
     "networkpolicies": "/apis/networking.k8s.io/v1",
+    "palenauis": "/apis/palena.ai/v1alpha1",
+    "palenamcpservers": "/apis/palena.ai/v1alpha1",
+    "palenaobservabilities": "/apis/palena.ai/v1alpha1",
+    "deployments": "/apis/apps/v1",
+    "configmaps": "/api/v1",
+    "ingresses": "/apis/networking.k8s.io/v1",
+    "litellmvirtualkeys": "/apis/litellm.palena.ai/v1alpha1",
+    "langfuseinstances": "/apis/langfuse.palena.ai/v1alpha1",
+    "databases": "/apis/postgresql.cnpg.io/v1",
+    "databaseroles": "/apis/postgresql.cnpg.io/v1",
 }
 
 

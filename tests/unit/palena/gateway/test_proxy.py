@@ -84,7 +84,7 @@ async def test_it_is_wired_to_what_the_gateway_made() -> None:
 
 @pytest.mark.req("PA-034")
 async def test_what_the_user_says_of_litellm_is_handed_on() -> None:
-    litellm = {
+    litellm: dict[str, Any] = {
         "image": {"repository": "example.com/litellm", "tag": "v1", "pullSecrets": [{"name": "registry"}]},
         "autoscaling": {"enabled": True, "minReplicas": 2, "maxReplicas": 5, "targetCPUUtilization": 70},
         "resources": {"limits": {"memory": "2Gi"}},
