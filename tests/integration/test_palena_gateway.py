@@ -304,6 +304,18 @@ async def test_fields_that_we_set_are_put_back_and_others_kept(corner: PalenaCor
             return bool(noted and live["spec"]["instances"] == 1)
 
         await corner.mirror.until("one is put back and the other kept", put_back)
+        before = corner.must("statefulsets", REDIS)["metadata"]["generation"]
+        stamp = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "2026-05-01T12:00:00Z"}}}
+        edit = {"spec": {"template": stamp, "replicas": 0}}
+        await corner.client.merge(f"{corner.path('statefulsets')}/{REDIS}", edit)
+
+        def edited_and_put_back() -> bool:
+            live = corner.must("statefulsets", REDIS)
+            return bool(live["metadata"]["generation"] >= before + 2 and live["spec"]["replicas"] == 1)
+
+        await corner.mirror.until("Redis is put back", edited_and_put_back)
+        template = corner.must("statefulsets", REDIS)["spec"]["template"]["metadata"]["annotations"]
+        assert template.keys() == {"operator.palena.ai/secret-hash", "kubectl.kubernetes.io/restartedAt"}
         await corner.quiet()
 
 

@@ -193,3 +193,46 @@ async def test_what_the_server_refuses_on_one_gateway_is_told_there_and_stops_no
         await corner.model_synced("chat-a")
         await corner.model_synced("chat-b")
         await corner.until_phase(MODELS, "chat", "Running")
+
+
+async def test_a_model_of_the_appliance_is_served_through_a_gateway(corner: PalenaCorner) -> None:
+    """Both halves meet here alone, and this one only reads."""
+    place = f"/apis/appliance.magicstick.dev/v1alpha1/namespaces/{corner.other}/modelactivations/local"
+    activation = {
+        "apiVersion": "appliance.magicstick.dev/v1alpha1",
+        "kind": "ModelActivation",
+        "metadata": {"name": "local", "namespace": corner.other},
+        "spec": {"type": "local", "local": {"preset": "small", "engine": "OLlama", "computeTarget": "cpu"}},
+    }
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Ready",
+        "message": "It serves.",
+        "lastTransitionTime": "2026-05-01T12:00:00Z",
+    }
+    async with corner.operator():
+        await gateway(corner, "a")
+        reference = {"name": "local", "namespace": corner.other}
+        await corner.client.apply(
+            f"{corner.path(MODELS)}/bridged",
+            {
+                "apiVersion": "palena.ai/v1alpha1",
+                "kind": "PalenaModel",
+                "metadata": {"name": "bridged", "namespace": corner.namespace},
+                "spec": {"gatewayRefs": [{"name": "a"}], "modelActivationRef": reference},
+            },
+        )
+        await corner.until_phase(MODELS, "bridged", "Provisioning", "ModelActivationNotReady")
+        await corner.client.apply(place, activation)
+        await corner.client.merge(f"{place}/status", {"status": {"engine": "OLlama", "conditions": [ready]}})
+        child = await corner.until_there(CHILDREN, "bridged-a")
+        assert child["spec"]["litellmParams"] == {
+            "model": "openai/local",
+            "apiBase": "http://kubeai.ai.svc.cluster.local/openai/v1",
+        }
+        waits = {**ready, "status": "False", "reason": "Starting"}
+        await corner.client.merge(f"{place}/status", {"status": {"conditions": [waits]}})
+        await corner.until_phase(MODELS, "bridged", "Provisioning", "ModelActivationNotReady")
+        await corner.quiet()
+        assert corner.must(CHILDREN, "bridged-a")["metadata"]["uid"] == child["metadata"]["uid"]
