@@ -86,7 +86,7 @@ def why(
     asked = _question(words or ())
     home = namespace or HOME_NAMESPACE
     check_namespace(home)
-    flags = {"appliance_namespace": home}
+    flags = {"appliance_namespace": home, **_halves(asked)}
     access = Access(kubeconfig, context, timeout)
     told = ask(access, lambda client: _explain(client, asked, flags, access, every=every))
     if output is Output.JSON:
@@ -98,6 +98,13 @@ def why(
 
         write_lines(lines(told), _styled)
     return 0 if told.explanation.healthy else FOUND
+
+
+def _halves(asked: "Question") -> dict[str, str]:
+    """Palena is read only where it is asked about."""
+    from magicstick.api.kinds import PALENA_KINDS  # noqa: PLC0415 - imported with the question already
+
+    return {"magicstick_enable_palena": "true"} if asked.kind in PALENA_KINDS else {}
 
 
 def _question(words: Iterable[str]) -> "Question":

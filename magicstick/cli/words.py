@@ -4,7 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from magicstick.api.appearances import APPEARANCES, APPLIANCE, CATEGORY, Appearance, Column
+from magicstick.api.appearances import (
+    APPLIANCE,
+    APPLIANCE_APPEARANCES,
+    CATEGORY,
+    PALENA_APPEARANCES,
+    PALENA_CATEGORY,
+    Appearance,
+    Column,
+)
+from magicstick.api.kinds import HOME_NAMESPACE
 from magicstick.cli.errors import MISUSED, CommandError
 from magicstick.kube.kinds import Kind
 
@@ -24,9 +33,12 @@ HARDWARE: Final = Appearance(
 )
 """No kind of the API: the entries of `Appliance.status.hardwareOperators`, one for each vendor."""
 
-LISTED: Final = (APPLIANCE, HARDWARE, *(each for each in APPEARANCES if each is not APPLIANCE))
-"""What can be asked for, in the order in which it is shown."""
-EVERYTHING: Final = frozenset({"all", CATEGORY})
+LISTED: Final = (APPLIANCE, HARDWARE, *(each for each in APPLIANCE_APPEARANCES if each is not APPLIANCE))
+"""What is shown of the appliance, in this order."""
+KNOWN: Final = (*LISTED, *PALENA_APPEARANCES)
+"""What can be asked for."""
+GROUPS: Final = {"all": LISTED, CATEGORY: LISTED, PALENA_CATEGORY: PALENA_APPEARANCES}
+"""Words for several kinds at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +74,7 @@ def kind_called(word: str) -> Appearance:
     Raises:
         CommandError: no kind is called so; the message lists those there are.
     """
-    known = {name: appearance for appearance in LISTED for name in names_of(appearance)}
+    known = {name: appearance for appearance in KNOWN for name in names_of(appearance)}
     found = known.get(word.lower())
     if found is not None:
         return found
@@ -70,20 +82,21 @@ def kind_called(word: str) -> Appearance:
 
     near = difflib.get_close_matches(word.lower(), known, 1, cutoff=0.7)
     guess = f" (did you mean {near[0]!r}?)" if near else ""
-    kinds = ", ".join((each.spoken or (each.kind.plural,))[-1] for each in LISTED)
+    kinds = ", ".join((each.spoken or (each.kind.plural,))[-1] for each in KNOWN)
     raise CommandError(f"there is no kind {word!r}{guess}; kinds are {kinds}", MISUSED)
 
 
 def wanted(words: Sequence[str]) -> tuple[Wanted, ...]:
-    """What the words ask for, as kubectl reads them; everything where there are none.
+    """What the words ask for, as kubectl reads them; everything of the appliance where there are none.
 
     Forms: `KIND`, `KIND,KIND`, `KIND NAME…`, `KIND/NAME…`. Asking twice for a kind shows it once.
 
     Raises:
         CommandError: a kind that is none, a form that is none of these, an empty name.
     """
-    if not words or (len(words) == 1 and words[0].lower() in EVERYTHING):
-        return tuple(Wanted(each) for each in LISTED)
+    group = LISTED if not words else GROUPS.get(words[0].lower()) if len(words) == 1 else None
+    if group is not None:
+        return tuple(Wanted(each) for each in group)
     if any("/" in word for word in words):
         return _pairs(words)
     kinds = [kind_called(word) for word in words[0].split(",")]
@@ -101,3 +114,9 @@ def _pairs(words: Sequence[str]) -> tuple[Wanted, ...]:
             raise CommandError(f"{word!r} is no KIND/NAME, as the other words are", MISUSED)
         names.setdefault(kind_called(kind), {})[name] = None
     return tuple(Wanted(kind, tuple(found)) for kind, found in names.items())
+
+
+def usual_namespace(asked: Sequence[Wanted]) -> str:
+    """Where objects of these kinds usually are; "" for anywhere, as with those of Palena without a name."""
+    anywhere = all(each.appearance in PALENA_APPEARANCES and not each.names for each in asked)
+    return "" if anywhere else HOME_NAMESPACE

@@ -21,6 +21,7 @@ APPEARING: Final = (
     appearances.MODULE_ACTIVATION,
     appearances.APP_INSTANCE,
     appearances.MODEL_ACTIVATION,
+    *appearances.PALENA_APPEARANCES,
 )
 FURTHER: Final[Mapping[str, Kind]] = {
     "module": MODULE,
@@ -42,6 +43,7 @@ FURTHER: Final[Mapping[str, Kind]] = {
     "no": NODE,
     "operator": LEASE,
     "lease": LEASE,
+    **{word: each.kind for each in appearances.PALENA_APPEARANCES for word in each.spoken},
 }
 """Words besides the names that our definitions give their kinds."""
 
@@ -54,6 +56,11 @@ SHOWN: Final = (
     "kustomization",
     "gitrepository",
     "node",
+    "gateway",
+    "palenamodel",
+    "ui",
+    "observability",
+    "mcpserver",
 )
 """What help and completion offer."""
 ALONE: Final = frozenset({APPLIANCE, LEASE})

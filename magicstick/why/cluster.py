@@ -1,9 +1,17 @@
 """Why something of the cluster itself is in the way: definitions, namespaces, catalogs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from magicstick.api.kinds import KUSTOMIZATION, OWN_KINDS
+from magicstick.api.kinds import (
+    CNPG_CLUSTER,
+    KUSTOMIZATION,
+    LANGFUSE_INSTANCE,
+    LITELLM_INSTANCE,
+    LITELLM_MODEL,
+    LITELLM_VIRTUAL_KEY,
+    SHIPPED_KINDS,
+)
 from magicstick.catalogs.definitions import APPLICATIONS, COMPUTE_TARGETS, MODEL_PRESETS, MODULES
 from magicstick.catalogs.loader import Problem
 from magicstick.kube.discovery import CrdView
@@ -15,6 +23,16 @@ from magicstick.why.sight import FLUX_KINDS, Sight
 UNUSABLE: Final = "Nothing is generated until it is good."
 """How `catalogs.loader` ends the message about a catalog of which it has no copy."""
 INSTALL_OURS: Final = "magicstick crds | kubectl apply --server-side -f -"
+
+DRIVEN: Final[Mapping[str, str]] = {
+    CNPG_CLUSTER.crd_name: "CloudNativePG",
+    **dict.fromkeys(
+        (kind.crd_name for kind in (LITELLM_INSTANCE, LITELLM_MODEL, LITELLM_VIRTUAL_KEY)),
+        "the LiteLLM operator",
+    ),
+    LANGFUSE_INSTANCE.crd_name: "the Langfuse operator",
+}
+"""Whose the foreign kinds are that Palena drives; it never installs them."""
 
 
 def explain_definition(subject: Subject, sight: Sight) -> Explanation:
@@ -37,10 +55,12 @@ def explain_definition(subject: Subject, sight: Sight) -> Explanation:
 
 
 def _install(name: str, sight: Sight) -> Hint:
-    if any(name == kind.crd_name for kind in OWN_KINDS):
+    if any(name == kind.crd_name for kind in SHIPPED_KINDS):
         return Hint("Install the kinds of magicstick.", INSTALL_OURS)
     if any(name == kind.crd_name for kind in FLUX_KINDS):
         return Hint("Install Flux.", "flux install")
+    if operator := DRIVEN.get(name):
+        return Hint(f"Install {operator}, whose kind this is.", kubectl("get", "crd", name))
     module = next(_modules_with(name, sight), "")
     if module:
         place = sight.place(KUSTOMIZATION, sight.facts.flux_name(module) or module)
@@ -58,7 +78,7 @@ def _modules_with(name: str, sight: Sight) -> Iterator[str]:
 
 def _version(name: str) -> str:
     """The version in which the operator uses a kind; "" for a kind that it only waits for."""
-    return next((kind.version for kind in (*OWN_KINDS, *FLUX_KINDS) if kind.crd_name == name), "")
+    return next((kind.version for kind in (*SHIPPED_KINDS, *FLUX_KINDS) if kind.crd_name == name), "")
 
 
 def explain_namespace(subject: Subject, sight: Sight) -> Explanation:

@@ -15,6 +15,7 @@ from magicstick.api.kinds import (
     KUSTOMIZATION,
     MODEL_ACTIVATION,
     MODULE_ACTIVATION,
+    PALENA_KINDS,
 )
 from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, LEASE, NAMESPACE, Kind, ObjectKey
 from magicstick.kube.objects import View
@@ -48,7 +49,19 @@ def around(settings: Settings) -> tuple[Declaration, ...]:
         _declare("discovery", APPLIANCE, settings.appliance_namespace, _discovery(settings)),
         *(_declare("site", kind, _home(kind, settings), _site(settings)) for kind in DECIDED),
         *(_declare("needs", kind, settings.appliance_namespace, _needs(settings)) for kind in WORKLOADS),
+        *(_palena(settings) if settings.magicstick_enable_palena else ()),
     )
+
+
+def _palena(settings: Settings) -> Iterable[Declaration]:
+    """What objects of Palena are explained by, wherever they are."""
+    for kind in PALENA_KINDS:
+        edges = (
+            _edge(LEASE, "whether an operator carries out what is decided", *settings.lease_place),
+            _edge(CUSTOM_RESOURCE_DEFINITION, "whether the kinds that it drives are served"),
+            *(_edge(other, "whether what it refers to is ready") for other in PALENA_KINDS if other != kind),
+        )
+        yield _declare("palena", kind, "", edges)
 
 
 def catalog_places(settings: Settings) -> tuple[ObjectKey, ...]:

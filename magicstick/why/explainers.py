@@ -10,6 +10,7 @@ from magicstick.api.kinds import (
     KUSTOMIZATION,
     MODEL_ACTIVATION,
     MODULE_ACTIVATION,
+    PALENA_KINDS,
 )
 from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, LEASE, NAMESPACE, NODE, Kind
 from magicstick.why.appliances import explain_appliance
@@ -20,6 +21,8 @@ from magicstick.why.flux import explain_kustomization, explain_source
 from magicstick.why.hardware import explain_hardware, explain_node
 from magicstick.why.modules import explain_activation, explain_module
 from magicstick.why.operator import explain_lease, lease_of
+from magicstick.why.palena import explain_palena
+from magicstick.why.palena import place as palena_place
 from magicstick.why.sight import Sight
 from magicstick.why.subjects import module_subject
 from magicstick.why.walk import Node, walk
@@ -39,6 +42,7 @@ EXPLAINERS: Final[Mapping[Kind, Callable[[Subject, Sight], Explanation]]] = {
     CUSTOM_RESOURCE_DEFINITION: explain_definition,
     NAMESPACE: explain_namespace,
     LEASE: explain_lease,
+    **dict.fromkeys(PALENA_KINDS, explain_palena),
 }
 
 
@@ -61,9 +65,16 @@ def subject_of(asked: Question, sight: Sight) -> Subject:
         return lease_of(sight)
     if asked.kind == HARDWARE:
         return Subject(HARDWARE, sight.facts.canonical(name))
+    if asked.kind in PALENA_KINDS:
+        return palena_place(asked.kind, name, sight)
     if asked.kind not in NAMED_BY_MODULE:
         return sight.place(asked.kind, name)
-    exact = sight.place(MODULE_ACTIVATION, name)
+    return _module(asked, sight)
+
+
+def _module(asked: Question, sight: Sight) -> Subject:
+    """The activation of this very name, or else what stands for the module that is called so."""
+    exact = sight.place(MODULE_ACTIVATION, asked.name)
     if asked.kind == MODULE_ACTIVATION and sight.facts.activations.get(exact.key) is not None:
         return exact
-    return module_subject(sight.facts.canonical(name), sight)
+    return module_subject(sight.facts.canonical(asked.name), sight)

@@ -67,7 +67,8 @@ def sight(
     reasons: Mapping[Kind, str] | None = None,
 ) -> Sight:
     """What there is to see of these objects at `NOW`."""
-    settings, copies, known = Settings(), Copies(modules), definitions or FakeDefinitions()
+    settings = Settings(magicstick_enable_palena=True)
+    copies, known = Copies(modules), definitions or FakeDefinitions()
     return Sight(
         stores=shelf,
         reason=lambda kind: (reasons or {}).get(kind, ""),

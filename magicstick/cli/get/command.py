@@ -8,7 +8,7 @@ from magicstick.api.kinds import HOME_NAMESPACE
 from magicstick.cli.cluster import TIMEOUT_S, Access, Context, Kubeconfig, Timeout, ask
 from magicstick.cli.get.completion import complete_words
 from magicstick.cli.get.options import Output, Query, SortBy
-from magicstick.cli.words import wanted
+from magicstick.cli.words import usual_namespace, wanted
 
 if TYPE_CHECKING:
     from magicstick.cli.get.reading import Found
@@ -52,8 +52,15 @@ def get(
         typer.Option("--output-watch-events", help="With --watch and json or yaml: say what happened, too."),
     ] = False,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", envvar="APPLIANCE_NAMESPACE", help="Where to look.")
-    ] = HOME_NAMESPACE,
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            envvar="APPLIANCE_NAMESPACE",
+            help=f"Where to look; {HOME_NAMESPACE} by default, for kinds of Palena everywhere.",
+            show_default=False,
+        ),
+    ] = "",
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Look in all namespaces.")
     ] = False,
@@ -72,10 +79,11 @@ def get(
     timeout: Timeout = TIMEOUT_S,
 ) -> None:
     """Show the appliance: its modules, models, instances and hardware."""
+    asked = wanted(words or ())
     query = Query(
-        wanted(words or ()),
+        asked,
         overview=not words,
-        namespace="" if all_namespaces else namespace or HOME_NAMESPACE,
+        namespace="" if all_namespaces else namespace or usual_namespace(asked),
         selector=selector,
         output=output,
         sort_by=sort_by,

@@ -8,7 +8,7 @@ import typer
 
 from magicstick.cli.cluster import Access, ask
 from magicstick.cli.errors import CommandError
-from magicstick.cli.words import LISTED, kind_called, names_of, wanted
+from magicstick.cli.words import KNOWN, kind_called, names_of, usual_namespace, wanted
 
 if TYPE_CHECKING:
     from magicstick.kube.client import Client
@@ -31,7 +31,7 @@ def complete_words(ctx: typer.Context, incomplete: str) -> list[str]:
 def _kinds(incomplete: str) -> Iterator[str]:
     """The short words for each kind; the long ones with the group only where nobody else has the word."""
     first, comma, last = incomplete.rpartition(",")
-    for appearance in LISTED:
+    for appearance in KNOWN:
         for name in names_of(appearance):
             if "." not in name or "." in last:
                 yield f"{first}{comma}{name}"
@@ -41,9 +41,8 @@ def _names(params: Mapping[str, Any], kind: str, taken: Sequence[str] = ()) -> l
     from magicstick.cli.get.options import Query  # noqa: PLC0415 - only where it is needed
 
     try:
-        query = Query(
-            (*wanted([kind_called(kind).kind.plural]),), namespace=str(params.get("namespace") or "")
-        )
+        asked = wanted([kind_called(kind).kind.plural])
+        query = Query(asked, namespace=str(params.get("namespace") or usual_namespace(asked)))
         kubeconfig = params.get("kubeconfig")
         access = Access(Path(kubeconfig) if kubeconfig else None, params.get("context"), TIMEOUT_S)
         names = ask(access, lambda client: _read(client, query, access))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hack import yamls
-from magicstick.api.appearances import APPEARANCES
+from magicstick.api.appearances import APPLIANCE_APPEARANCES
 from magicstick.api.kinds import APPLIANCE, HOST_OPERATION, MODEL_ACTIVATION, MODULE_ACTIVATION
 from tests.support.apiserver import Answer, Hang, ScriptedServer, listing, status
 from tests.support.own_kinds import Object, a_module, an_appliance, an_object, path_of, serve
@@ -55,7 +55,7 @@ async def test_each_kind_is_read_once_and_nothing_else_is_asked(cli: Cli, server
     serve(server, LOCAL, GPU)
     await cli("get")
     assert sorted((seen.method, seen.path) for seen in server.requests) == sorted(
-        ("GET", path_of(appearance.kind)) for appearance in APPEARANCES
+        ("GET", path_of(appearance.kind)) for appearance in APPLIANCE_APPEARANCES
     )
 
 

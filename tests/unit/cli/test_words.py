@@ -2,9 +2,17 @@
 
 import pytest
 
-from magicstick.api.appearances import APPEARANCES, APPLIANCE, MODEL_ACTIVATION, MODULE_ACTIVATION, Appearance
+from magicstick.api.appearances import (
+    APPEARANCES,
+    APPLIANCE,
+    MODEL_ACTIVATION,
+    MODULE_ACTIVATION,
+    PALENA_APPEARANCES,
+    Appearance,
+)
+from magicstick.api.kinds import HOME_NAMESPACE
 from magicstick.cli.errors import MISUSED, CommandError
-from magicstick.cli.words import HARDWARE, LISTED, kind_called, names_of, wanted
+from magicstick.cli.words import HARDWARE, KNOWN, LISTED, kind_called, names_of, usual_namespace, wanted
 
 Asked = list[tuple[Appearance, tuple[str, ...]]]
 
@@ -13,7 +21,7 @@ def asked(*words: str) -> Asked:
     return [(each.appearance, each.names) for each in wanted(words)]
 
 
-@pytest.mark.parametrize("appearance", LISTED, ids=lambda each: each.kind.kind)
+@pytest.mark.parametrize("appearance", KNOWN, ids=lambda each: each.kind.kind)
 def test_a_kind_is_found_by_each_of_its_names_in_any_case(appearance: Appearance) -> None:
     for name in (*names_of(appearance), appearance.kind.kind):
         assert kind_called(name) is appearance
@@ -21,12 +29,21 @@ def test_a_kind_is_found_by_each_of_its_names_in_any_case(appearance: Appearance
 
 
 def test_no_name_stands_for_two_kinds() -> None:
-    names = [name for appearance in LISTED for name in names_of(appearance)]
+    names = [name for appearance in KNOWN for name in names_of(appearance)]
     assert len(names) == len(set(names))
 
 
 def test_every_kind_can_be_asked_for() -> None:
-    assert set(APPEARANCES) < set(LISTED)
+    assert set(APPEARANCES) < set(KNOWN)
+    assert not set(LISTED) & set(PALENA_APPEARANCES)
+
+
+def test_palena_has_a_word_for_all_its_kinds_and_places_everywhere() -> None:
+    assert asked("palena") == [(each, ()) for each in PALENA_APPEARANCES]
+    assert usual_namespace(wanted(["gateways"])) == ""
+    assert usual_namespace(wanted(["gateway", "gw"])) == HOME_NAMESPACE
+    assert usual_namespace(wanted(["gateways,modules"])) == HOME_NAMESPACE
+    assert usual_namespace(wanted([])) == HOME_NAMESPACE
 
 
 @pytest.mark.parametrize("words", [(), ("all",), ("magicstick",), ("ALL",)])
@@ -60,8 +77,11 @@ def test_the_forms_of_kubectl_are_understood(words: tuple[str, ...], expected: A
     ("words", "told"),
     [
         (
-            ("pods",),
-            "there is no kind 'pods'; kinds are appliances, hardware, modules, instances, models, operations",
+            ("secrets",),
+            (
+                "there is no kind 'secrets'; kinds are appliances, hardware, modules, instances, models, operations, "
+                "gateways, palenamodels, chat, observability, mcp"
+            ),
         ),
         (("moduleactivatoin",), "did you mean 'moduleactivation'?"),
         (("msmod,",), "there is no kind ''"),
