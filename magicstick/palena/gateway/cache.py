@@ -1,9 +1,11 @@
 """The cache of a gateway: a Redis of its own, or one that a Secret leads to (spec: palena §4.3, §4.6)."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from magicstick.api.palena.gateway import ManagedRedis, PalenaGatewaySpec
+from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.children import replicas
 from magicstick.palena.common.desired import Desired, applied, conflict
@@ -132,7 +134,7 @@ class _Managed:
     def _described(self, name: str) -> dict[str, Any]:
         return metadata(self._o.owner, name, COMPONENT, role=ROLE[COMPONENT])
 
-    def _desired(self, kind: Any, body: dict[str, Any]) -> Desired:
+    def _desired(self, kind: Kind, body: dict[str, Any]) -> Desired:
         return Desired(kind, body, self._o.find(kind, body["metadata"]["name"]))
 
     def _conflict(self, wanted: tuple[Desired, ...]) -> Verdict | None:
@@ -197,6 +199,6 @@ def _claimed(claim: Resource | None) -> Volume | None:
     return _volume(claim.spec) if claim is not None else None
 
 
-def _volume(spec: Any) -> Volume:
+def _volume(spec: Mapping[str, Any]) -> Volume:
     requests = (spec.get("resources") or {}).get("requests") or {}
     return Volume(str(requests.get("storage", "")), str(spec.get("storageClassName") or ""))

@@ -5,7 +5,7 @@ from typing import Any, Final
 from magicstick.api.kinds import CNPG_CLUSTER
 from magicstick.api.palena.gateway import PalenaGatewaySpec
 from magicstick.kube.objects import Resource
-from magicstick.palena.common.children import text
+from magicstick.palena.common.children import number, text
 from magicstick.palena.common.desired import Desired, applied, conflict
 from magicstick.palena.common.labels import OWNER_LABELS, PALENA, PART_OF
 from magicstick.palena.common.owners import metadata
@@ -91,12 +91,11 @@ def _state(o: GatewayObservation, live: Resource | None) -> Verdict:
 
 def _told(o: GatewayObservation, live: Resource | None, instances: int) -> dict[str, Any]:
     status = live.status if live is not None else {}
-    ready = status.get("readyInstances")
     return {
         "mode": "managed",
         "clusterName": names.cluster(o.name),
         "phase": text(status, "phase"),
         "instances": instances,
-        "readyInstances": ready if isinstance(ready, int) else 0,
+        "readyInstances": number(status, "readyInstances") or 0,
         "secretName": names.connection_secret(o.name),
     }

@@ -29,7 +29,7 @@ from magicstick.palena.gateway.ending import stages
 from magicstick.palena.gateway.names import KEYS_SUFFIX
 from magicstick.palena.gateway.observation import GatewayObservation
 from magicstick.palena.gateway.policies import Reach, policies, policy_names
-from magicstick.palena.gateway.proxy import proxy
+from magicstick.palena.gateway.proxy import proxy, told
 from magicstick.palena.gateway.redis import COMPONENT
 from magicstick.runtime.conditions import READY
 from magicstick.runtime.plan import Plan, Step
@@ -78,7 +78,7 @@ def _findings(o: GatewayObservation, spec: PalenaGatewaySpec) -> Findings:
     reached = tuple(_reached(o, spec))
     if taken := conflict(o.owner, walls):
         reached = (*reached[:2], Component(failed(GATEWAY_READY, NAME_CONFLICT, taken)))
-    fields: dict[str, Any] = {"modelCount": o.models}
+    fields: dict[str, Any] = {**_known(o), **told(o, spec), "modelCount": o.models}
     for each in reached:
         fields |= each.fields
     return Findings(
@@ -87,6 +87,13 @@ def _findings(o: GatewayObservation, spec: PalenaGatewaySpec) -> Findings:
         fields=fields,
         notices=tuple(notice for each in reached for notice in each.notices),
     )
+
+
+def _known(o: GatewayObservation) -> dict[str, Any]:
+    """What was told of parts whose steps may not be reached now."""
+    return {
+        name: o.subject.live.status[name] for name in ("database", "redis") if name in o.subject.live.status
+    }
 
 
 def _name_problem(name: str) -> str:

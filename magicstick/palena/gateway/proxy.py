@@ -10,7 +10,7 @@ from typing import Any, Final
 from magicstick.api.kinds import CNPG_CLUSTER, LITELLM_INSTANCE
 from magicstick.api.palena.gateway import PalenaGatewaySpec
 from magicstick.kube.objects import Resource
-from magicstick.palena.common.children import condition_holds, condition_of, text
+from magicstick.palena.common.children import condition_holds, condition_of, number, text
 from magicstick.palena.common.desired import Desired, applied, conflict
 from magicstick.palena.common.hashes import secret_hash
 from magicstick.palena.common.owners import is_foreign, metadata
@@ -46,10 +46,28 @@ def proxy(o: GatewayObservation, spec: PalenaGatewaySpec, *, may_start: bool) ->
     return _Proxy(o, spec, may_start=may_start).component()
 
 
+def told(o: GatewayObservation, spec: PalenaGatewaySpec) -> dict[str, Any]:
+    """What consumers need to know of LiteLLM, whatever else is wrong; nothing before there is one of ours."""
+    live, name = o.find(LITELLM_INSTANCE, names.instance(o.name)), names.instance(o.name)
+    if live is None or is_foreign(live, o.owner):
+        return {}
+    default = f"http://{name}.{o.namespace}.svc:{names.LITELLM_PORT}"
+    return {
+        "endpoint": text(live.status, "endpoint") or default,
+        "litellmInstanceRef": {"name": name},
+        "masterKeySecretRef": master_key(o.name, spec.litellm).ref,
+        "gateway": {
+            "replicas": number(live.status, "replicas") or 0,
+            "readyReplicas": number(live.status, "readyReplicas") or 0,
+            "version": text(live.status, "version"),
+        },
+    }
+
+
 def made_at(live: Resource | None) -> datetime | None:
     """When an object was made; None where it does not say."""
-    told = live.metadata.creation_timestamp if live is not None else ""
-    return datetime.fromisoformat(told) if told else None
+    moment = live.metadata.creation_timestamp if live is not None else ""
+    return datetime.fromisoformat(moment) if moment else None
 
 
 class _Proxy:
@@ -68,7 +86,7 @@ class _Proxy:
         keys = self._keys()
         problem = self._problem(keys)
         if problem is not None:
-            return Component(problem, fields=self._told())
+            return Component(problem)
         if self._live is None and not self._may_start:
             message = "LiteLLM starts once its database and its cache are ready."
             return Component(waiting(GATEWAY_READY, "WaitingForDependencies", message), keys.steps)
@@ -78,7 +96,7 @@ class _Proxy:
         body = self._body()
         wanted = Desired(LITELLM_INSTANCE, body.value, self._live)
         steps = (*keys.steps, *applied(self._o.owner, (wanted,)))
-        return Component(self._state(), steps, self._told(), unknown("LiteLLM operator", body.dropped))
+        return Component(self._state(), steps, notices=unknown("LiteLLM operator", body.dropped))
 
     # --- keys ------------------------------------------------------------------------------------
 
@@ -164,28 +182,11 @@ class _Proxy:
             return waiting(GATEWAY_READY, "InstanceCreating", message)
         migration = condition_of(live, MIGRATION)
         if migration.get("status") == "False" and migration.get("reason") == MIGRATION_FAILED:
-            told = text(migration, "message") or "LiteLLM's database could not be migrated."
-            return failed(GATEWAY_READY, MIGRATION_FAILED, told)
+            why = text(migration, "message") or "LiteLLM's database could not be migrated."
+            return failed(GATEWAY_READY, MIGRATION_FAILED, why)
         if live.status.get("ready") is True and condition_holds(live, READY):
             return fine(GATEWAY_READY, "InstanceReady", "LiteLLM is ready.")
         return waiting(GATEWAY_READY, "InstanceNotReady", _complaint(live.status, condition_of(live, READY)))
-
-    def _told(self) -> dict[str, Any]:
-        """What consumers need to know; nothing before there is an instance of ours."""
-        if self._live is None:
-            return {}
-        status = self._live.status
-        default = f"http://{self._name}.{self._o.namespace}.svc:{names.LITELLM_PORT}"
-        return {
-            "endpoint": text(status, "endpoint") or default,
-            "litellmInstanceRef": {"name": self._name},
-            "masterKeySecretRef": self._master_key.ref,
-            "gateway": {
-                "replicas": _count(status, "replicas"),
-                "readyReplicas": _count(status, "readyReplicas"),
-                "version": text(status, "version"),
-            },
-        }
 
 
 def _complaint(status: Mapping[str, Any], ready: Mapping[str, Any]) -> str:
@@ -196,8 +197,3 @@ def _complaint(status: Mapping[str, Any], ready: Mapping[str, Any]) -> str:
         why = text(pod, "message") or text(pod, "reason") or text(pod, "phase")
         said.append(f"Pod {text(pod, 'name')}: {why}.")
     return " ".join(said)
-
-
-def _count(status: Mapping[str, Any], name: str) -> int:
-    value = status.get(name)
-    return value if isinstance(value, int) else 0

@@ -62,7 +62,7 @@ def decide_failure(o: ModelObservation, error: ApiError, now: datetime) -> Plan:
 
 def _findings(o: ModelObservation, spec: PalenaModelSpec) -> Findings:
     entries = tuple(entry(o, spec, ref) for ref in o.refs)
-    kept = frozenset[object]().union(*(each.kept for each in entries))
+    kept = {place for each in entries for place in each.kept}
     superfluous = ((kind, live) for kind, live in o.owned if (kind, live.metadata.key) not in kept)
     count = sum(each.synced for each in entries)
     return Findings(

@@ -89,6 +89,22 @@ async def test_what_is_not_reached_keeps_what_was_known_of_it() -> None:
     assert scene.phase == "Error"
 
 
+async def test_consumers_keep_hearing_of_litellm_whatever_step_fails() -> None:
+    database: dict[str, Any] = {"mode": "external", "external": {"secretRef": {"name": "db"}}}
+    scene = GatewayScene(database=database)
+    scene.world.put(SECRET, secret("db", {"DATABASE_URL": "postgres://db.example.com/x"}))
+    await scene.running()
+    before = scene.gateway.status
+    scene.world.remove(SECRET, HOME, "db")
+    await scene.settle()
+    assert scene.phase == "Error"
+    for name in ("endpoint", "litellmInstanceRef", "masterKeySecretRef", "gateway", "redis"):
+        assert scene.gateway.status[name] == before[name]
+    scene.world.remove(LITELLM_INSTANCE, HOME, "gw-palena-litellm")
+    await scene.settle()
+    assert "litellmInstanceRef" not in scene.gateway.status
+
+
 # --- what is told -----------------------------------------------------------------------------------
 
 
