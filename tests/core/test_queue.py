@@ -96,6 +96,7 @@ async def test_a_key_added_during_its_work_waits_for_done_and_then_comes_again(
     assert await take(queue) == "a"
     queue.add("a")
     queue.add("a", Priority.URGENT)
+    queue.add("a", Priority.LOW)
     assert len(queue) == 0
     queue.done("a")
     assert queue.depth(Priority.URGENT) == 1

@@ -15,7 +15,8 @@ from hack.bare import BareClient
 from magicstick.kube.wire import shallow
 
 Object = Mapping[str, Any]
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
+"""For a busy machine; nobody waits longer than the state takes."""
 
 
 class Mirror:
