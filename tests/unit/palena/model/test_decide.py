@@ -1,89 +1,20 @@
 """The decision about a model: gateway by gateway, removals last, and what is told of all of them."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from magicstick.api.kinds import LITELLM_MODEL, MODEL_ACTIVATION, PALENA_GATEWAY, PALENA_MODEL
-from magicstick.kube.errors import Invalid, NameConflict
-from magicstick.kube.kinds import Kind, ObjectKey
-from magicstick.kube.objects import Resource
-from magicstick.palena.common.labels import FINALIZER, SECRET_HASH
+from magicstick.api.kinds import LITELLM_MODEL, PALENA_GATEWAY, PALENA_MODEL
+from magicstick.palena.common.labels import SECRET_HASH
 from magicstick.palena.common.phases import REQUEUE_S, Outcome
 from magicstick.palena.common.secrets import SECRET
-from magicstick.palena.model.reconciler import ModelReconciler
 from magicstick.runtime.conditions import check_conditions
-from magicstick.runtime.plan import Apply, Delete, Plan
-from tests.support.palena_objects import (
-    HOME,
-    gateway,
-    gateway_status,
-    litellm_status,
-    model,
-    secret,
-    values,
-)
-from tests.support.palena_world import PalenaWorld, body_of
+from magicstick.runtime.plan import Apply, Delete
+from tests.support.palena_model_scene import KEY, NAME, ModelScene
+from tests.support.palena_objects import HOME, gateway_status, litellm_status, model, secret, values
+from tests.support.palena_world import body_of
 
 pytestmark = pytest.mark.anyio
-
-NAME = "chat-large"
-KEY = {"model": "openai/gpt-4o", "apiKeySecretRef": {"name": "provider", "key": "OPENAI_API_KEY"}}
-
-
-class ModelScene:
-    """One model and the gateways around it."""
-
-    def __init__(self, *refs: str | dict[str, str], gateways: tuple[str, ...] = ("gw",), **spec: Any) -> None:
-        self.world = PalenaWorld()
-        self.reconciler = ModelReconciler(self.world.facts, self.world.reads)
-        self.world.declare(self.reconciler)
-        for each in gateways:
-            self.gateway(each)
-        self.world.put(PALENA_MODEL, model(NAME, *refs, **spec))
-
-    def gateway(self, name: str, *, namespace: str = HOME, status: Any = None, **spec: Any) -> None:
-        body = gateway(name, namespace=namespace, **spec)
-        self.world.put(PALENA_GATEWAY, {**body, "status": status or gateway_status(name)})
-
-    @property
-    def model(self) -> Resource:
-        return self.world.must(PALENA_MODEL, HOME, NAME)
-
-    @property
-    def phase(self) -> str:
-        return str(self.model.status["phase"])
-
-    @property
-    def children(self) -> set[str]:
-        return self.world.names(LITELLM_MODEL)
-
-    def child(self, gateway_name: str = "gw", namespace: str = HOME) -> Resource:
-        return self.world.must(LITELLM_MODEL, namespace, f"{NAME}-{gateway_name}")
-
-    def synced(self, *gateways: str, namespace: str = HOME, **status: Any) -> None:
-        """The LiteLLM operator reports."""
-        for each in gateways:
-            self.world.change(LITELLM_MODEL, namespace, f"{NAME}-{each}", status=litellm_status(**status))
-
-    def condition(self, type_: str) -> tuple[str, str]:
-        (found,) = (each for each in self.model.status["conditions"] if each["type"] == type_)
-        return found["status"], found["reason"]
-
-    def entry(self, gateway_name: str) -> dict[str, Any]:
-        (found,) = (each for each in self.model.status["gateways"] if each["name"] == gateway_name)
-        return dict(found)
-
-    def refer(self, *refs: str | dict[str, str]) -> None:
-        self.world.change(PALENA_MODEL, HOME, NAME, spec=model(NAME, *refs)["spec"])
-
-    async def plan(self) -> Plan:
-        return await self.world.plan(self.reconciler, HOME, NAME)
-
-    async def settle(self) -> Plan:
-        return await self.world.settle(self.reconciler, HOME, NAME)
-
 
 # --- what is made -----------------------------------------------------------------------------------
 
@@ -458,147 +389,3 @@ async def test_one_of_three_that_fails_degrades_the_model_and_stops_no_other(fai
     assert (scene.phase, scene.condition("Synced")) == ("Degraded", ("False", "PartiallySynced"))
     assert REQUEUE_S[plan.outcome] == 15.0
     assert scene.model.status["gatewaysSummary"] == "2/3"
-
-
-# --- refusals, prerequisites, the end ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [(Invalid("no such field"), "ApplyRejected"), (NameConflict("theirs"), "NameConflict")],
-)
-async def test_what_is_refused_on_one_gateway_is_told_there(error: Any, reason: str) -> None:
-    scene = ModelScene("a", "b", gateways=("a", "b"))
-    await scene.settle()
-    scene.synced("a", "b")
-    await scene.settle()
-    observation = await scene.reconciler.observe(ObjectKey(HOME, NAME))
-    assert observation is not None
-    error.about = (LITELLM_MODEL, ObjectKey(HOME, f"{NAME}-a"))
-    plan = scene.reconciler.decide_failure(observation, error, scene.world.now)
-    assert plan.status is not None
-    told = {each["name"]: each["reason"] for each in plan.status["gateways"]}
-    assert told == {"a": reason, "b": "Synced"}
-    assert plan.status["phase"] == "Degraded"
-    assert not plan.steps
-
-
-async def test_without_the_kind_nothing_is_made_and_nothing_is_lost() -> None:
-    scene = ModelScene()
-    await scene.settle()
-    scene.synced("gw")
-    await scene.settle()
-    scene.world.absent(LITELLM_MODEL)
-    done = len(scene.world.log)
-    plan = await scene.settle()
-    assert (scene.phase, scene.condition("Synced")) == ("Error", ("False", "CRDMissing"))
-    assert REQUEUE_S[plan.outcome] == 30.0
-    assert len(scene.world.log) == done
-    scene.world.dying(PALENA_MODEL, HOME, NAME)
-    await scene.settle()
-    assert FINALIZER not in scene.model.metadata.finalizers
-
-
-@pytest.mark.parametrize("kind", [PALENA_GATEWAY, LITELLM_MODEL, SECRET])
-async def test_what_cannot_be_read_removes_nothing(kind: Kind) -> None:
-    scene = ModelScene("a", "b", gateways=("a", "b"))
-    await scene.settle()
-    scene.refer("b")
-    scene.world.unreadable(kind)
-    plan = await scene.plan()
-    assert not plan.steps
-    assert plan.status is not None
-    assert plan.status["phase"] == "Error"
-
-
-async def test_the_end_takes_all_children_along_in_every_namespace_and_waits_for_them() -> None:
-    scene = ModelScene("gw", {"name": "far", "namespace": "other"}, provider=KEY)
-    scene.gateway("far", namespace="other", allowedConsumers={"from": "All"})
-    scene.world.put(SECRET, secret("provider", {"OPENAI_API_KEY": "sk-x"}))
-    await scene.settle()
-    held = {"finalizers": ["litellm.palena.ai/finalizer"]}
-    scene.world.change(LITELLM_MODEL, HOME, f"{NAME}-gw", metadata=held)
-    scene.world.dying(PALENA_MODEL, HOME, NAME)
-    plan = await scene.settle()
-    assert scene.children == {f"{NAME}-gw"}
-    assert scene.world.names(SECRET) == {"provider"}
-    assert (scene.phase, plan.outcome) == ("Deleting", Outcome.DELETING)
-    scene.world.remove(LITELLM_MODEL, HOME, f"{NAME}-gw")
-    await scene.settle()
-    assert FINALIZER not in scene.model.metadata.finalizers
-
-
-async def test_a_child_that_does_not_go_is_waited_for_a_minute_at_most() -> None:
-    scene = ModelScene()
-    await scene.settle()
-    scene.world.change(LITELLM_MODEL, HOME, f"{NAME}-gw", metadata={"finalizers": ["example.com/held"]})
-    scene.world.dying(PALENA_MODEL, HOME, NAME)
-    await scene.settle()
-    scene.world.now += timedelta(seconds=59)
-    await scene.settle()
-    assert FINALIZER in scene.model.metadata.finalizers
-    scene.world.now += timedelta(seconds=2)
-    await scene.settle()
-    assert FINALIZER not in scene.model.metadata.finalizers
-
-
-# --- the bridge -------------------------------------------------------------------------------------
-
-
-def activation(*, ready: str = "True", **status: Any) -> dict[str, Any]:
-    told = {"type": "Ready", "status": ready, "reason": "x", "message": "x"}
-    return {
-        "metadata": {"name": "local-model", "namespace": "ai-system"},
-        "spec": {},
-        "status": {"engine": "VLLM", "conditions": [told], **status},
-    }
-
-
-BRIDGED: dict[str, Any] = {"provider": {}, "modelActivationRef": {"name": "local-model"}}
-
-
-@pytest.mark.parametrize(
-    ("status", "base"),
-    [
-        ({}, "http://kubeai.ai.svc.cluster.local/openai/v1"),
-        ({"runtimeEndpoint": "http://x.ai.svc.cluster.local/v1"}, "http://x.ai.svc.cluster.local/v1"),
-    ],
-)
-async def test_a_model_of_the_appliance_is_served_where_it_answers(status: Any, base: str) -> None:
-    scene = ModelScene(**BRIDGED)
-    scene.world.put(MODEL_ACTIVATION, activation(**status))
-    await scene.settle()
-    assert scene.child().spec["litellmParams"] == {"model": "openai/local-model", "apiBase": base}
-
-
-async def test_a_model_of_the_appliance_that_is_not_ready_is_waited_for_and_keeps_its_child() -> None:
-    scene = ModelScene(**BRIDGED)
-    await scene.settle()
-    assert scene.condition("Synced") == ("False", "ModelActivationNotReady")
-    scene.world.put(MODEL_ACTIVATION, activation(ready="False"))
-    plan = await scene.settle()
-    assert scene.condition("Synced") == ("False", "ModelActivationNotReady")
-    assert REQUEUE_S[plan.outcome] == 15.0
-    assert not scene.children
-    scene.world.put(MODEL_ACTIVATION, activation())
-    await scene.settle()
-    assert scene.children
-    scene.world.put(MODEL_ACTIVATION, activation(ready="False"))
-    await scene.settle()
-    assert scene.children == {f"{NAME}-gw"}
-
-
-async def test_an_external_model_of_the_appliance_is_refused() -> None:
-    scene = ModelScene(**BRIDGED)
-    scene.world.put(MODEL_ACTIVATION, activation(engine="external"))
-    await scene.settle()
-    assert scene.condition("Synced") == ("False", "ModelActivationNotReady")
-    assert "provider" in scene.model.status["message"]
-
-
-async def test_a_cluster_without_the_other_half_says_so() -> None:
-    scene = ModelScene(**BRIDGED)
-    scene.world.absent(MODEL_ACTIVATION)
-    await scene.settle()
-    assert (scene.phase, scene.condition("Synced")) == ("Error", ("False", "CRDMissing"))
-    assert not scene.children
