@@ -153,9 +153,11 @@ def test_an_upstream_object_carries_kind_name_namespace_and_spec_as_given() -> N
     assert body["spec"] == spec
 
 
-def test_a_part_names_the_object_by_its_uid_and_holds_nothing_else_of_it() -> None:
-    body = part(LITELLM_INSTANCE, made(), {"spec": {"callbacks": {}}})
-    assert body["metadata"] == {"name": "x", "namespace": "ai", "uid": "uid-x"}
+def test_a_part_names_the_object_by_uid_and_version_and_holds_nothing_else_of_it() -> None:
+    live = made()
+    body = part(LITELLM_INSTANCE, live, {"spec": {"callbacks": {}}})
+    bound = {"uid": "uid-x", "resourceVersion": live.metadata.resource_version}
+    assert body["metadata"] == {"name": "x", "namespace": "ai", **bound}
     assert body["spec"] == {"callbacks": {}}
 
 
