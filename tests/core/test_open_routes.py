@@ -315,10 +315,11 @@ def test_reporting_before_closing_is_found(served: Story, exposing: Any) -> None
     assert "demo-local was left open by patch appinstances/status" in served.violations()
 
 
+@pytest.mark.parametrize("waited_s", [0, 3])
 @pytest.mark.parametrize("exposing", EXPOSING)
-def test_repairing_before_closing_is_found(served: Story, exposing: Any) -> None:
+def test_repairing_before_closing_is_found(served: Story, exposing: Any, waited_s: float) -> None:
     exposing(served)
-    served.wait(3)
+    served.wait(waited_s)
     served.policy()
     served.route(leads=False)
     assert "demo-local was left open by patch securitypolicies" in served.violations()

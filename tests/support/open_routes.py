@@ -20,7 +20,8 @@ its verdict back. Nobody can prevent that; what is allowed then is
 
     - that the operator does not know of it for SIGHT, and goes on as it had decided: it may still open what
       that policy protected until then;
-    - that its first write for this instance after that closes a route, and so on until all are closed;
+    - that its first write for this instance after that closes a route, and so on until all are closed; a
+      write to a policy must not come before at all, since nothing but knowing gives a reason for it;
     - that all are closed within REACTION, by any later write of the operator, and when the log ends.
 
 Assumes bodies in the log for all writes but those of the control plane itself, which only deletes: what
@@ -72,19 +73,24 @@ Owner = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A write that made something less safe: when it was answered, and what it was."""
+    """A write that made something less safe: when it was answered, what it was, and of which kind of object."""
 
     at: datetime
     what: str
+    resource: str
 
     @classmethod
     def of(cls, record: AuditRecord) -> "Event":
         """This write."""
-        return cls(record.answered, told(record))
+        return cls(record.answered, told(record), record.resource)
 
     def unseen(self, record: AuditRecord) -> bool:
-        """Whether the operator may not have known it when it sent a request."""
-        return record.received < self.at + SIGHT
+        """Whether the operator may not have known it when it sent a request.
+
+        Who writes a policy has looked at it: while its routes are open, only one that fell needs that.
+        """
+        looked = self.resource == record.resource == POLICIES
+        return not looked and record.received < self.at + SIGHT
 
 
 @dataclass(frozen=True)
