@@ -111,16 +111,18 @@ def manifest(kind: Kind, meta: Mapping[str, Any], spec: Mapping[str, Any]) -> Ob
 
 
 def part(kind: Kind, live: Resource, fields: Mapping[str, Any]) -> Object:
-    """A partial object for `runtime.plan.ApplyPart`: these fields of exactly the object `live`.
+    """A partial object for `runtime.plan.ApplyPart`: these fields of exactly the object `live`, as it is.
 
-    It carries the uid, so that a target that vanished is a conflict and never made anew from a part.
+    It carries the uid, so that a target that vanished is a conflict and never made anew from a part; and the
+    version, so that a list that others extended meanwhile is read again instead of being replaced.
     """
     where = live.metadata
     place = {"namespace": where.namespace} if where.namespace else {}
+    bound = {"uid": where.uid, "resourceVersion": where.resource_version}
     return {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
-        "metadata": {"name": where.name, **place, "uid": where.uid},
+        "metadata": {"name": where.name, **place, **bound},
         **fields,
     }
 

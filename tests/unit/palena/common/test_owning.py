@@ -1,9 +1,14 @@
 """Whose a generated object is: names, labels, references, and who may touch it (spec: palena §1.1, §1.2)."""
 
+import ast
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import magicstick.palena
 from magicstick.api.kinds import LITELLM_INSTANCE, PALENA_GATEWAY, PALENA_KINDS, PALENA_UI
 from magicstick.api.names import is_label_value
 from magicstick.kube.kinds import ObjectKey
@@ -177,3 +182,21 @@ def test_the_hash_of_secrets_follows_their_values_and_not_their_order(
     turned = dict(reversed(list(one.items())))
     assert secret_hash(one) == secret_hash(turned)
     assert (secret_hash(one) == secret_hash(other)) == (one == other)
+
+
+@pytest.mark.req("PA-055")
+def test_nothing_of_an_upstream_project_is_imported() -> None:
+    folder = Path(magicstick.palena.__file__).parent
+    imported = {
+        name.partition(".")[0]
+        for file in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        for name in (
+            [each.name for each in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert imported - sys.stdlib_module_names <= {"magicstick", "msgspec", "pydantic", "structlog", "yaml"}
