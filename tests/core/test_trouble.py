@@ -16,8 +16,8 @@ from magicstick.runtime.plan import Apply, Notice, Plan
 from magicstick.runtime.process import FIRST_WAIT_S, LONGEST_WAIT_S, Supervised
 from magicstick.runtime.queue import BACKOFF_CAP_S, BACKOFF_JITTER, WorkQueue
 from magicstick.runtime.skeleton import Result
-from tests.support.objects import WIDGET
-from tests.support.runtime import DECLARATION, FINALIZER, GADGET, KEY, Fault, Pair, gadget_body, status
+from tests.support.objects import GADGET, WIDGET
+from tests.support.runtime import DECLARATION, FINALIZER, KEY, Fault, Pair, gadget_body, status
 from tests.support.skeleton_bench import SkeletonBench
 from tests.support.virtual_time import VirtualTime
 from tests.support.waiting import eventually

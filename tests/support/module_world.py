@@ -295,6 +295,9 @@ class World:
         self.put(self._with_spec(msgspec.structs.replace(live, metadata=metadata), spec))
         return self._wrote("apply", kind, key.name, body)
 
+    async def apply_part(self, kind: Kind, body: Mapping[str, Any]) -> bool:
+        raise AssertionError(f"modules share no object with others, and {kind} {body['metadata']} is none")
+
     async def create(self, kind: Kind, body: Mapping[str, Any]) -> bool:
         self._maybe_refuse(kind, body)
         if self._find(kind, _key(body).name) is not None:

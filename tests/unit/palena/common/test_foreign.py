@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from magicstick.api.kinds import CNPG_CLUSTER, LITELLM_INSTANCE
 from magicstick.kube.discovery import CrdView, Discovery
-from magicstick.kube.kinds import Kind
+from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.store import Store
 from magicstick.palena.common.children import condition_holds, condition_of, number, replicas, text
 from magicstick.palena.common.edges import definitions, gateway_changed, schema
@@ -78,8 +78,8 @@ def test_definitions_that_cannot_be_read_are_an_error_and_no_absence() -> None:
 
 
 def test_a_definition_that_comes_goes_or_changes_its_versions_wakes_everybody_and_others_nobody() -> None:
-    woken: list[str] = []
-    edge = definitions([CNPG_CLUSTER], lambda: woken or (), "why")
+    everybody = [ObjectKey("ai", "gw"), ObjectKey("ai", "other")]
+    edge = definitions([CNPG_CLUSTER], lambda: everybody, "why")
     later = definition("clusters.postgresql.cnpg.io", "Cluster", "v2")
     other = definition("widgets.example.com", "Widget")
     assert edge.changed(None, CLUSTER)
@@ -87,6 +87,7 @@ def test_a_definition_that_comes_goes_or_changes_its_versions_wakes_everybody_an
     assert edge.changed(CLUSTER, later)
     assert not edge.changed(CLUSTER, definition("clusters.postgresql.cnpg.io", "Cluster", number_=2))
     assert not edge.changed(None, other)
+    assert edge.wakes(None, CLUSTER) == everybody
 
 
 # --- schemas ------------------------------------------------------------------------------------------------
