@@ -17,6 +17,7 @@ from hack.devcluster.actors.gpu import GpuActor
 from hack.devcluster.actors.helm import HelmActor, real_charts
 from hack.devcluster.actors.kubeai import NAMESPACE, KubeAiActor
 from hack.devcluster.actors.litellm import LiteLlmActor
+from hack.devcluster.actors.palena import PalenaActors
 from hack.devcluster.actors.secret_generator import SecretGenerator
 from hack.devcluster.actors.sources import SourceActor
 from hack.devcluster.layout import LOOPBACK
@@ -74,6 +75,7 @@ async def act(kubeconfig: Path, helm: Path, port: int, litellm_port: int) -> Non
         group.create_task(GpuActor(client).run())
         group.create_task(SecretGenerator(client).run())
         group.create_task(KubeAiActor(client).run())
+        group.create_task(PalenaActors(client).run())
         group.create_task(serve_litellm(client, litellm_port))
         group.create_task(serve_readiness(port))
 
@@ -81,7 +83,7 @@ async def act(kubeconfig: Path, helm: Path, port: int, litellm_port: int) -> Non
 def main() -> None:
     """Runs until it is stopped."""
     parser = argparse.ArgumentParser(
-        description="Play Flux's helm-controller, what its releases bring, and LiteLLM."
+        description="Play Flux's helm-controller, what its releases bring, LiteLLM, and Palena's operators."
     )
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--helm", type=Path, required=True, help="the binary that installs our own charts")

@@ -38,11 +38,20 @@ class Collection:
     """
 
     def __init__(
-        self, client: BareClient, path: str, changed: Callable[[str, Object], Awaitable[None] | None]
+        self,
+        client: BareClient,
+        path: str,
+        changed: Callable[[str, Object], Awaitable[None] | None],
+        *,
+        query: str = "",
     ) -> None:
-        """`changed` is told the type of a change (MODIFIED or DELETED) and the object."""
+        """`changed` is told the type of a change (MODIFIED or DELETED) and the object.
+
+        `query` narrows the collection, by a selector for example; it is encoded already.
+        """
         self._client = client
         self._path = path
+        self._query = query
         self._changed = changed
         self.items: dict[Key, Object] = {}
         self.listed = asyncio.Event()
@@ -65,7 +74,7 @@ class Collection:
         return True
 
     async def _once(self) -> None:
-        listing = await self._client.get(self._path)
+        listing = await self._client.get(f"{self._path}?{self._query}".removesuffix("?"))
         head = {"apiVersion": listing["apiVersion"], "kind": listing["kind"].removesuffix("List")}
         listed: dict[Key, Object] = {key_of(item): {**head, **item} for item in listing["items"]}
         for key in self.items.keys() - listed.keys():
@@ -75,7 +84,8 @@ class Collection:
         for item in list(listed.values()):
             await self._tell("MODIFIED", item)
         version = listing["metadata"]["resourceVersion"]
-        async for line in self._client.stream(f"{self._path}?watch=1&resourceVersion={version}"):
+        query = f"{self._query}&watch=1&resourceVersion={version}".removeprefix("&")
+        async for line in self._client.stream(f"{self._path}?{query}"):
             event = msgspec.json.decode(line)
             if event["type"] == "ERROR":
                 return

@@ -1,4 +1,4 @@
-"""How an actor of Flux writes to the objects that it acts on."""
+"""How an actor writes to the objects that it acts on."""
 
 import json
 from dataclasses import dataclass
@@ -55,15 +55,15 @@ class Writer:
 
     async def add_finalizer(self, obj: Object) -> Object:
         """Flux's, beside those of others."""
-        return await self._set_finalizers(obj, [*obj["metadata"].get("finalizers", []), FINALIZER])
+        return await self.set_finalizers(obj, [*obj["metadata"].get("finalizers", []), FINALIZER])
 
     async def remove_finalizer(self, obj: Object) -> Object:
         """Flux's alone."""
         finalizers = obj["metadata"].get("finalizers", [])
-        return await self._set_finalizers(obj, [each for each in finalizers if each != FINALIZER])
+        return await self.set_finalizers(obj, [each for each in finalizers if each != FINALIZER])
 
-    async def _set_finalizers(self, obj: Object, finalizers: list[str]) -> Object:
-        """With the resourceVersion, so that nobody else's finalizer is lost."""
+    async def set_finalizers(self, obj: Object, finalizers: list[str]) -> Object:
+        """All of them; with the resourceVersion, so that nobody else's finalizer is lost."""
         version = obj["metadata"]["resourceVersion"]
         body = {"metadata": {"finalizers": finalizers, "resourceVersion": version}}
         return _object(await self.client.merge(self._path(obj), body))
