@@ -32,14 +32,17 @@ pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 LANGFUSES = "langfuseinstances.langfuse.palena.ai"
 ROLES = "databaseroles.postgresql.cnpg.io"
 KEYS = "obs-langfuse-apikeys"
-OURS = {
+OURS: dict[str, list[Any]] = {
     "types": ["langfuse"],
     "envVars": [
         {"name": name, "valueFrom": {"secretKeyRef": {"name": KEYS, "key": name}}}
         for name in ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY", "LANGFUSE_HOST")
     ],
 }
-THEIRS = {"types": ["otel"], "envVars": [{"name": "OTEL_ENDPOINT", "value": "http://collector.example.com"}]}
+THEIRS: dict[str, list[Any]] = {
+    "types": ["otel"],
+    "envVars": [{"name": "OTEL_ENDPOINT", "value": "http://collector.example.com"}],
+}
 
 
 @pytest.fixture(scope="module")

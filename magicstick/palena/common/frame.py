@@ -59,6 +59,8 @@ class KindFrame:
     """The condition that says that a needed kind is not served."""
     blames: Callable[[Kind, ObjectKey], str] = lambda _kind, _key: READY
     """Which condition tells that a write of this object failed."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """The reason of a condition when the server refuses such a write, if not `APPLY_REJECTED`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ def decide_failure(subject: Subject[S], frame: KindFrame, error: ApiError, now: 
     """
     former = {name: value for name, value in subject.live.status.items() if name not in _COMMON}
     type_ = frame.blames(*error.about) if error.about is not None else READY
-    verdict = verdict_on(error, type_)
+    verdict = verdict_on(error, type_, frame.refusals.get(type_, APPLY_REJECTED))
     if subject.live.metadata.dying:
         message = f"what was made for it cannot be removed: {error.message}"
         return Plan(Outcome.DELETING, status=deleting(subject.live, frame.order, message))
@@ -183,14 +185,14 @@ def decide_failure(subject: Subject[S], frame: KindFrame, error: ApiError, now: 
     return Plan(summary.outcome, status=summary.status)
 
 
-def verdict_on(error: ApiError, type_: str) -> Verdict:
-    """A failed request as a condition, with the server's words."""
+def verdict_on(error: ApiError, type_: str, refusal: str = APPLY_REJECTED) -> Verdict:
+    """A failed request as a condition, with the server's words; `refusal` is the reason of a refused one."""
     match error:
         case NamespaceTerminating():
             return waiting(type_, NAMESPACE_TERMINATING, error.message)
         case NameConflict():
             return failed(type_, NAME_CONFLICT, error.message)
         case Rejected():
-            return failed(type_, APPLY_REJECTED, error.message)
+            return failed(type_, refusal, error.message)
         case _:
             return Verdict(type_, "False", API_UNAVAILABLE, error.message, Weight.FAILED)

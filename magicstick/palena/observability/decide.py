@@ -55,7 +55,13 @@ from magicstick.palena.observability.observation import ObservabilityObservation
 from magicstick.palena.observability.redis import RedisState, redis_state
 from magicstick.palena.observability.teardown import stages
 from magicstick.palena.observability.walls import ways_in
-from magicstick.palena.observability.wiring import CALLBACK_CONFIGURED, Wiring, chosen_shape, wiring
+from magicstick.palena.observability.wiring import (
+    CALLBACK_CONFIGURED,
+    SHAPE_UNSUPPORTED,
+    Wiring,
+    chosen_shape,
+    wiring,
+)
 from magicstick.runtime.conditions import READY
 from magicstick.runtime.plan import Plan, Step
 
@@ -75,6 +81,7 @@ FRAME: Final = KindFrame(
     ready_reason="AllComponentsReady",
     ready_message="requests through the gateway are traced",
     blames=_blames,
+    refusals={CALLBACK_CONFIGURED: SHAPE_UNSUPPORTED},
 )
 
 
