@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hack import requirements
 from hack.requirements import (
     Mark,
     Requirement,
