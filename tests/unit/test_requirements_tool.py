@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from hack import requirements
 from hack.requirements import (
     Mark,
     Requirement,
