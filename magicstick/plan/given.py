@@ -9,7 +9,7 @@ import msgspec
 from pydantic import JsonValue
 
 from magicstick.api.crds import DEFINITIONS, Definition
-from magicstick.api.kinds import GROUP
+from magicstick.api.kinds import GROUP, OWN_KINDS
 from magicstick.api.names import DNS_SUBDOMAIN_LIMIT, is_dns_subdomain
 from magicstick.api.parse import InvalidSpec, parse
 from magicstick.kube.kinds import Kind, ObjectKey
@@ -17,7 +17,8 @@ from magicstick.kube.objects import FullObjectMeta, OwnerReference, Resource
 from magicstick.plan.documents import Body, Document, InputError
 from magicstick.plan.schema import known_fields, unknown_fields, with_defaults
 
-OWN: Final[Mapping[Kind, Definition]] = {each.kind: each for each in DEFINITIONS}
+OWN: Final[Mapping[Kind, Definition]] = {each.kind: each for each in DEFINITIONS if each.kind in OWN_KINDS}
+"""The appliance's kinds; those of Palena no plan is made for."""
 _NAMES: Final = f"lower-case letters, digits, '-' and '.', at most {DNS_SUBDOMAIN_LIMIT} characters"
 
 
