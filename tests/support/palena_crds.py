@@ -8,15 +8,14 @@ environment variable `FOREIGN_CRDS` names a folder that has them.
 import copy
 import functools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from hack import yamls
 from hack.devcluster import DevCluster
+from hack.devcluster.actors.definitions import PALENA_CRDS
 
 Object = dict[str, Any]
 
-FOLDER: Final = Path(__file__).parent
 CLUSTERS: Final = "clusters.postgresql.cnpg.io"
 DATABASES: Final = "databases.postgresql.cnpg.io"
 INSTANCES: Final = "litellminstances.litellm.palena.ai"
@@ -51,7 +50,7 @@ def definitions() -> Iterator[Object]:
 
 @functools.cache
 def _read() -> tuple[Object, ...]:
-    return tuple(yamls.load(file.read_text()) for file in sorted(FOLDER.glob("*.yaml")))
+    return tuple(yamls.load(file.read_text()) for file in sorted(PALENA_CRDS.glob("*.yaml")))
 
 
 def definition(name: str) -> Object:
@@ -69,4 +68,4 @@ def with_seed_callbacks() -> Object:
 
 def install(cluster: DevCluster) -> None:
     """Make all of them, as they are, and wait until they are served."""
-    cluster.apply(sorted(FOLDER.glob("*.yaml")))
+    cluster.apply(sorted(PALENA_CRDS.glob("*.yaml")))
