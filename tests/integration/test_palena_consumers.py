@@ -15,6 +15,7 @@ from tests.support.palena_consumer_corner import (
     UIS,
     chat,
     chat_ready,
+    hidden,
     key_minted,
     stores_ready,
     tools,
@@ -29,6 +30,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
 GOLDEN = golden.load("palena-consumers")
 STRICT_DRY_RUN = "fieldManager=palena-ui&fieldValidation=Strict&force=true&dryRun=All"
+SHOWN = ("palenauis", "palenamcpservers", "configmaps", "deployments", "statefulsets")
 CONFIG_HASH = "operator.palena.ai/config-hash"
 
 
@@ -138,9 +140,9 @@ async def test_a_chat_with_tools_comes_up_follows_its_surroundings_and_rests(cor
         corner.assert_sound()
         text = str(running.logs)
     assert_honest(corner.writes(mark))
-    for name in ("chat-librechat-secrets", "websearch-searxng"):
-        for value in corner.must("secrets", name)["data"].values():
-            assert value not in text
+    secrets = hidden(corner, "chat-librechat-secrets", "chat-librechat-gateway-key", "websearch-searxng")
+    shown = text + str({plural: corner.mirror.all(corner.path(plural)) for plural in SHOWN})
+    assert not [value for value in secrets if value in shown]
 
 
 async def chat_ready_but_tools(corner: PalenaCorner) -> None:

@@ -13,6 +13,7 @@ from tests.support.palena_consumer_corner import (
     TRACES,
     callbacks,
     database_applied,
+    hidden,
     langfuse_ready,
     serve,
     traces,
@@ -32,6 +33,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 LANGFUSES = "langfuseinstances.langfuse.palena.ai"
 ROLES = "databaseroles.postgresql.cnpg.io"
 KEYS = "obs-langfuse-apikeys"
+SHOWN = ("palenaobservabilities", "langfuseinstances", "litellminstances", "databases", "databaseroles")
 OURS: dict[str, list[Any]] = {
     "types": ["langfuse"],
     "envVars": [
@@ -93,9 +95,9 @@ async def test_an_observability_comes_up_step_by_step_and_rests(corner: PalenaCo
         corner.assert_sound()
         text = str(operator.logs)
     assert_honest(corner.writes(mark))
-    for name in (KEYS, "obs-langfuse-pg", "obs-langfuse-db", "obs-langfuse-redis"):
-        for value in corner.must("secrets", name)["data"].values():
-            assert value not in text
+    secrets = hidden(corner, KEYS, "obs-langfuse-pg", "obs-langfuse-db", "obs-langfuse-redis")
+    shown = text + str({plural: corner.mirror.all(corner.path(plural)) for plural in SHOWN})
+    assert not [value for value in secrets if value in shown]
     mark = corner.cluster.audit_mark()
     async with corner.operator():
         await corner.quiet()

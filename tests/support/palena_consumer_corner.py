@@ -1,7 +1,8 @@
 """What is done and reported around chats, tool servers and observabilities in a corner of a real server."""
 
+import base64
 import copy
-from typing import Any
+from typing import Any, Final
 
 from tests.support.palena_consumers import mcp_server, observability, ui
 from tests.support.palena_corner import DEFINITIONS, PalenaCorner
@@ -9,6 +10,7 @@ from tests.support.palena_objects import GATEWAY
 from tests.support.polling import until
 
 UIS, SERVERS, TRACES = "palenauis", "palenamcpservers", "palenaobservabilities"
+PUBLIC: Final = frozenset({"MONGO_ROOT_USERNAME", "username", "host", "port", "LANGFUSE_HOST"})
 LITELLM = f"{GATEWAY}-palena-litellm"
 
 
@@ -116,3 +118,16 @@ async def serve(corner: PalenaCorner, definition: dict[str, Any], plural: str) -
         return await corner.client.find(corner.path(plural)) is not None
 
     await until(f"{plural} are served", served, deadline_s=60)
+
+
+def hidden(corner: PalenaCorner, *names: str) -> set[str]:
+    """What must be read nowhere but in these Secrets: their values as they are stored and as they are meant.
+
+    Names and addresses without a password are no secret.
+    """
+    found: set[str] = set()
+    for name in names:
+        for key, stored in corner.must("secrets", name)["data"].items():
+            if key not in PUBLIC:
+                found |= {stored, base64.b64decode(stored).decode()}
+    return found
