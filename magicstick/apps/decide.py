@@ -194,6 +194,18 @@ def _host_conflict(o: InstanceObservation) -> Plan | None:
     return _degraded(o, InstanceReason.HOST_CONFLICT, message, gateway.remove(o.live))
 
 
+def _foreign_release(o: InstanceObservation) -> Plan | None:
+    """Before anything is made: what somebody else's release installs looks like this instance's own."""
+    if o.stranger is None:
+        return None
+    key = o.stranger.metadata.key
+    message = (
+        f"HelmRelease {key} exists and does not belong to this instance. Remove it, or call the instance "
+        "something else."
+    )
+    return _degraded(o, InstanceReason.NAME_CONFLICT, message, gateway.close(o.live))
+
+
 # --- what has to be there first ---------------------------------------------------------------------
 
 
@@ -232,17 +244,21 @@ def _namespace(o: InstanceObservation) -> Plan | None:
 
 def _reserved(o: InstanceObservation) -> Plan | None:
     """Whoever reaches the instance must reach nothing else (spec: platform P7)."""
+    taken = _taken(o)
+    return _degraded(o, InstanceReason.RESERVED_NAME, taken, gateway.close(o.live)) if taken else None
+
+
+def _taken(o: InstanceObservation) -> str:
+    """Why the Service that the routes would lead to is not the instance's; "" where it may be."""
     definition, service = o.definition, o.place.service
     if definition is None:
-        return None
+        return ""
     name = backend_service(o.instance, definition)
     if name in RESERVED_SERVICES:
-        message = f"Service {name} belongs to the platform. Call the instance something else."
-    elif service is not None and not belongs(service, o, definition):
-        message = f"Service {service.metadata.key} is there already and is not this instance's."
-    else:
-        return None
-    return _degraded(o, InstanceReason.RESERVED_NAME, message, gateway.close(o.live))
+        return f"Service {name} belongs to the platform. Call the instance something else."
+    if service is not None and not belongs(service, o, definition):
+        return f"Service {service.metadata.key} is there already and is not this instance's."
+    return ""
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -258,6 +274,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _unknown,
     _invalid_host,
     _host_conflict,
+    _foreign_release,
     _modules,
     _definitions,
     _namespace,
@@ -329,8 +346,11 @@ def _way(o: InstanceObservation) -> AccessPlan:
 def _upkeep(o: InstanceObservation) -> AccessPlan:
     """What becomes of a way in while something else is waited for: it is kept as wanted, or as it is.
 
-    None is made; and where it cannot be kept, since its kinds or its namespace are not there, it is held.
+    None is made; and where it cannot be kept, since its kinds or its namespace are not there, it is held. It
+    is closed where it would lead to somebody else, whatever is waited for.
     """
+    if _taken(o):
+        return AccessPlan(gateway.close(o.live))
     if not o.live.pieces or o.unserved or o.place.dying or not o.place.exists:
         return AccessPlan(holding(o))
     return _way(o)

@@ -104,12 +104,20 @@ class InstanceFacts:
 
     def releases(self, name: str) -> tuple[Resource, ...]:
         """The HelmReleases of ours that install the instance, by label or by name; sorted by name."""
-        store = self._made(HELM_RELEASE)
-        found = {each.metadata.name: each for each in store.by_index(INSTANCE_INDEX, name)}
-        named = store.get(ObjectKey(self.site.appliance_namespace, name))
+        labelled = self._made(HELM_RELEASE).by_index(INSTANCE_INDEX, name)
+        found = {each.metadata.name: each for each in labelled}
+        named = self._release_named(name)
         if named is not None and is_ours(named):
             found[name] = named
         return tuple(found[each] for each in sorted(found))
+
+    def stranger(self, name: str) -> Resource | None:
+        """The HelmRelease of somebody else at the place of the instance's own."""
+        named = self._release_named(name)
+        return None if named is None or is_ours(named) else named
+
+    def _release_named(self, name: str) -> Resource | None:
+        return self._made(HELM_RELEASE).get(ObjectKey(self.site.appliance_namespace, name))
 
     def live_access(self, instance: Resource) -> LiveAccess:
         """What stands of the way in to an instance, and at the places and hosts that it needs."""

@@ -62,6 +62,8 @@ class InstanceObservation:
     """Why the objects of the instance cannot be told now; "" when they can."""
     releases: tuple[Resource, ...] = ()
     """All HelmReleases of ours that install this instance."""
+    stranger: Resource | None = None
+    """The HelmRelease of somebody else that has the instance's name."""
     live: LiveAccess = field(default_factory=LiveAccess)
     """What stands of the way in."""
     unserved: tuple[str, ...] = ()

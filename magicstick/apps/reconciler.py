@@ -140,6 +140,7 @@ class InstanceReconciler:
         complete = replace(
             standing,
             releases=facts.releases(name),
+            stranger=facts.stranger(name),
             live=facts.live_access(instance),
             entry=self._entry(instance),
             domains=facts.domains() or UNKNOWN_DOMAINS,

@@ -188,6 +188,7 @@ async def test_what_is_not_the_instances_is_never_touched(cluster: DevCluster) -
         await scene.make("odysseus-taken", "odysseus")
         status = await scene.until("odysseus-taken", "Degraded", "NameConflict")
         assert "odysseus-taken" in status["message"]
+        assert scene.way_in("odysseus-taken") == set(), "what the other release installs looks like its own"
         assert (scene.release("odysseus-taken") or {})["spec"]["interval"] == "1h0m0s"
 
         await scene.delete("odysseus-taken")

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from magicstick.api.kinds import MODULE_ACTIVATION
-from magicstick.apps.kinds import SECURITY_POLICY
+from magicstick.apps.gateway.routes import closed_live
+from magicstick.apps.kinds import HTTP_ROUTE, SECURITY_POLICY
 from magicstick.apps.observation import UNKNOWN_DOMAINS, Entry, Place, RequiredModule
 from magicstick.apps.ports import LiveAccess, Piece
 from magicstick.modules.facts import unknown
@@ -406,6 +407,34 @@ def test_no_route_leads_to_a_service_that_is_not_the_instances(case: str) -> Non
 
     assert told(plan) == (("Degraded", "ReservedName") if refused else ("Ready", "InstallSucceeded"))
     assert not refused or steps(plan) == CLOSING
+
+
+STANDSTILLS: dict[str, dict[str, Any]] = {
+    "a module is not ready": {"modules": WAITED},
+    "a definition is missing": {"missing_crds": ("agents.kubeopencode.io",)},
+    "the namespace goes": {"place": Place(dying=True)},
+}
+
+
+@pytest.mark.parametrize("case", STANDSTILLS)
+def test_whatever_is_waited_for_no_route_leads_or_is_opened_to_a_service_of_somebody_else(case: str) -> None:
+    o = settled(instance(status=REPORTED), **STANDSTILLS[case])
+    metadata = {"name": "demo", "namespace": "ai", "uid": "u"}
+    service = resource({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+    taken = dataclasses.replace(o, place=dataclasses.replace(o.place, service=service))
+
+    assert steps(decided(taken)) == CLOSING
+    assert served(decided(taken))[-1] is False
+    shut = LiveAccess(tuple(map(closed, o.live.pieces)), o.live.occupants)
+    assert decided(dataclasses.replace(taken, live=shut)).steps == ()
+
+
+def closed(piece: Piece) -> Piece:
+    """The piece; a route leads nowhere."""
+    if piece.kind != HTTP_ROUTE:
+        return piece
+    spec = closed_live(piece.live)["spec"]
+    return dataclasses.replace(piece, live=msgspec.structs.replace(piece.live, spec=spec))
 
 
 def test_a_service_of_the_platform_is_nobodys_backend() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from magicstick.apps.decide import decide_failure
-from magicstick.apps.observation import UNKNOWN_DOMAINS
+from magicstick.apps.observation import UNKNOWN_DOMAINS, Place
+from magicstick.apps.ports import LiveAccess
 from magicstick.kube.errors import (
     ApiError,
     Forbidden,
@@ -23,6 +24,7 @@ from tests.support.instance_objects import (
     OPEN,
     REMOVING,
     REPORTED,
+    WAITED,
     accepted,
     decided,
     instance,
@@ -85,6 +87,23 @@ def test_a_host_that_an_older_instance_has_is_not_taken() -> None:
     assert told(plan) == ("Degraded", "HostConflict")
     assert "kubeopencode-older" in message(plan)
     assert steps(plan) == REMOVING
+
+
+@pytest.mark.parametrize("case", [{}, {"modules": WAITED}])
+def test_a_release_of_somebody_else_under_the_instances_name_closes_the_way_in(case: dict[str, Any]) -> None:
+    """Whatever it installs carries the name of the instance, so that nobody could tell it from its own."""
+    metadata = {"name": "demo", "namespace": "ai", "uid": "u"}
+    marks = {"annotations": {"meta.helm.sh/release-name": NAME}}
+    service = resource({"apiVersion": "v1", "kind": "Service", "metadata": {**metadata, **marks}})
+    stranger = release(foreign=True)
+    plan = decided(settled(releases=(), stranger=stranger, place=Place(service=service), **case))
+
+    assert told(plan) == ("Degraded", "NameConflict")
+    assert f"{HOME}/{NAME}" in message(plan)
+    assert steps(plan) == CLOSING
+    assert decided(observation(stranger=stranger, place=Place(service=service))).steps == ()
+    gone = decided(settled(instance(dying=True), releases=(), live=LiveAccess(), stranger=stranger))
+    assert (gone.steps, gone.finalizer) == ((), Finalizer.REMOVE)
 
 
 # --- blindness and refusals -------------------------------------------------------------------------

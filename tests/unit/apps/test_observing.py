@@ -119,7 +119,11 @@ def test_a_release_of_somebody_else_under_the_instances_name_is_not_taken_for_it
     seen = world(live)
     seen.put(HELM_RELEASE, release(foreign=True))
 
-    assert seen.observed(live).releases == ()
+    observed = seen.observed(live)
+    assert observed.releases == ()
+    assert observed.stranger is not None
+    seen.put(HELM_RELEASE, release())
+    assert seen.observed(live).stranger is None
 
 
 def test_of_two_instances_for_one_host_the_older_has_it_until_it_is_gone() -> None:
