@@ -102,14 +102,11 @@ class _Server:
             *removed(owner, self._superfluous()),
         )
 
-    def _desired(self, kind: Kind, body: dict[str, Any]) -> Desired:
-        return Desired(kind, body, self._o.live.get((kind, body["metadata"]["name"])))
-
     def _policies(self) -> tuple[Desired, ...]:
         if not self._spec.network_policy.enabled:
             return ()
         return tuple(
-            self._desired(NETWORK_POLICY, sidecar_policy(self._blueprint, each)) for each in self._ours
+            self._o.desired(NETWORK_POLICY, sidecar_policy(self._blueprint, each)) for each in self._ours
         )
 
     def _secret(self) -> SecretState:
@@ -123,7 +120,7 @@ class _Server:
     def _settings(self) -> tuple[Desired, ...]:
         if not self._runs(SEARXNG):
             return ()
-        return (self._desired(CONFIG_MAP, settings_map(self._blueprint, self._files)),)
+        return (self._o.desired(CONFIG_MAP, settings_map(self._blueprint, self._files)),)
 
     def _sidecars(self) -> tuple[Desired, ...]:
         settings_hash = config_hash(self._files.settings)
@@ -131,16 +128,16 @@ class _Server:
             desired
             for each in self._ours
             for desired in (
-                self._desired(DEPLOYMENT, sidecar_deployment(self._blueprint, each, settings_hash)),
-                self._desired(SERVICE, sidecar_service(self._blueprint, each)),
+                self._o.desired(DEPLOYMENT, sidecar_deployment(self._blueprint, each, settings_hash)),
+                self._o.desired(SERVICE, sidecar_service(self._blueprint, each)),
             )
         )
 
     def _server(self) -> tuple[Desired, ...]:
         return (
-            self._desired(CONFIG_MAP, configuration_map(self._blueprint, self._files)),
-            self._desired(DEPLOYMENT, server_deployment(self._blueprint, self._config_hash)),
-            self._desired(SERVICE, server_service(self._blueprint)),
+            self._o.desired(CONFIG_MAP, configuration_map(self._blueprint, self._files)),
+            self._o.desired(DEPLOYMENT, server_deployment(self._blueprint, self._config_hash)),
+            self._o.desired(SERVICE, server_service(self._blueprint)),
         )
 
     def _superfluous(self) -> Iterable[tuple[Kind, Any]]:

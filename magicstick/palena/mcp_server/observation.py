@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from magicstick.api.kinds import PALENA_MCP_SERVER
 from magicstick.api.palena.mcp_server import PalenaMCPServerSpec
 from magicstick.kube.kinds import CONFIG_MAP, Kind
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.addresses import CLUSTER_DOMAIN
+from magicstick.palena.common.desired import Desired
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.kinds import DEPLOYMENT, NETWORK_POLICY, SERVICE
 from magicstick.palena.common.owners import Owner
@@ -41,6 +42,10 @@ class McpServerObservation:
     def names(self) -> Names:
         """What its objects are called."""
         return Names(self.subject.live.metadata.name)
+
+    def desired(self, kind: Kind, body: dict[str, Any]) -> Desired:
+        """An object beside it that is to be there, next to what is there."""
+        return Desired(kind, body, self.live.get((kind, body["metadata"]["name"])))
 
 
 def secret_recipe(names: Names) -> SecretRecipe:

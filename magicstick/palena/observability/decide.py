@@ -22,15 +22,14 @@ from magicstick.palena.common import frame, gateway_names
 from magicstick.palena.common.children import condition_of, text
 from magicstick.palena.common.desired import Desired, applied, conflict, removed
 from magicstick.palena.common.frame import Findings, KindFrame
+from magicstick.palena.common.gateways import GATEWAY_READY, gateway_ready
 from magicstick.palena.common.kinds import NETWORK_POLICY
 from magicstick.palena.common.owners import manifest, metadata
-from magicstick.palena.common.references import GATEWAY_NOT_FOUND, GATEWAY_NOT_READY, REF_NOT_PERMITTED
 from magicstick.palena.common.schemas import fit
 from magicstick.palena.common.secrets import NAME_CONFLICT, SECRET, SecretValue, read_key
 from magicstick.palena.common.verdicts import (
     PREREQUISITES_MET,
     Verdict,
-    absent,
     failed,
     fine,
     lost,
@@ -65,7 +64,6 @@ from magicstick.palena.observability.wiring import (
 from magicstick.runtime.conditions import READY
 from magicstick.runtime.plan import Plan, Step
 
-GATEWAY_READY: Final = "GatewayReady"
 FORBIDDEN_OVERRIDE: Final = "ForbiddenOverride"
 POSTGRES_SCHEMES: Final = ("postgres://", "postgresql://")
 
@@ -117,7 +115,8 @@ class _Observability:
 
     def findings(self) -> Findings:
         """All steps, and what they came to."""
-        o, gateway = self._o, self._gateway_ready()
+        o = self._o
+        gateway = gateway_ready(o.gateway, o.namespace)
         reachable = o.gateway_lives and o.gateway.permitted and o.gateway_spec is not None
         if not reachable or o.gateway_spec is None or not (gateway.holds or self._live is not None):
             told = (gateway, *([self._instance_ready()] if self._live is not None else []))
@@ -188,18 +187,6 @@ class _Observability:
         return LangfuseShape(o.names, o.gateway.namespace, o.gateway.name, url, tls)
 
     # --- what they came to ---------------------------------------------------------------------------
-
-    def _gateway_ready(self) -> Verdict:
-        gateway = self._o.gateway
-        place = ObjectKey(gateway.namespace, gateway.name)
-        if gateway.live is None:
-            return absent(GATEWAY_READY, GATEWAY_NOT_FOUND, f"PalenaGateway {place} does not exist")
-        if not gateway.permitted:
-            message = f"PalenaGateway {place} may not be used from namespace {self._o.namespace}"
-            return failed(GATEWAY_READY, REF_NOT_PERMITTED, message)
-        if not gateway.ready:
-            return waiting(GATEWAY_READY, GATEWAY_NOT_READY, f"PalenaGateway {place} is not ready")
-        return fine(GATEWAY_READY, "GatewayReady", f"PalenaGateway {place} is ready")
 
     def _langfuse_ready(self, keys: KeysState, redis: RedisState, database: DatabaseState) -> Verdict:
         return self._trouble(keys, redis, database) or self._instance_ready()

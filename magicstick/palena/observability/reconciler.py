@@ -16,7 +16,7 @@ from magicstick.api.kinds import (
 )
 from magicstick.api.palena.gateway import PalenaGatewaySpec
 from magicstick.api.palena.observability import PalenaObservabilitySpec
-from magicstick.api.palena.shared import AllowedConsumers
+from magicstick.api.palena.shared import Reference
 from magicstick.api.parse import InvalidSpec, parse
 from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import Kind, ObjectKey
@@ -28,9 +28,11 @@ from magicstick.palena.common.declaring import declare
 from magicstick.palena.common.edges import definitions, gateway_changed, owned, schema
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
+from magicstick.palena.common.gateways import find_gateway
 from magicstick.palena.common.kinds import NETWORK_POLICY
 from magicstick.palena.common.references import Target
-from magicstick.palena.common.referrers import Reference, Referrers
+from magicstick.palena.common.referrers import Reference as Referred
+from magicstick.palena.common.referrers import Referrers
 from magicstick.palena.common.secrets import SECRET, Entropy, draw
 from magicstick.palena.observability.callbacks import Shape
 from magicstick.palena.observability.database import role_recipe
@@ -100,10 +102,11 @@ class ObservabilityReconciler:
         needed = () if isinstance(spec, InvalidSpec) else needed_kinds(spec)
         subject = Subject(live, spec, facts.prerequisites(*needed), facts.blind(READ))
         standing = ObservabilityObservation(subject, NOWHERE, shape=self._shape, domain=self._domain)
-        gateway = next((each for each in references_of(live) if each[0] == PALENA_GATEWAY), None)
-        if subject.blind or gateway is None:
+        reference = gateway_ref(live)
+        if subject.blind or reference is None:
             return standing
-        target, gateway_spec = self._gateway(live, ObjectKey(*gateway[1:]))
+        gateway = find_gateway(facts, reference, live.metadata.namespace)
+        target, gateway_spec = gateway.target, gateway.spec
         found = {place: facts.find(*place) for place in self._places(live, spec, target, gateway_spec)}
         known = {place: each for place, each in found.items() if each is not None}
         complete = replace(
@@ -129,14 +132,6 @@ class ObservabilityReconciler:
             fresh_keys=draw(keys, o.beside(SECRET, o.names.api_keys), self._entropy),
             fresh_role=draw(role, o.at_gateway(SECRET, o.names.role), self._entropy),
         )
-
-    def _gateway(self, live: Resource, key: ObjectKey) -> tuple[Target, PalenaGatewaySpec | None]:
-        found = self._facts.find(PALENA_GATEWAY, *key)
-        spec = None if found is None else parse(PalenaGatewaySpec, found)
-        known = spec if isinstance(spec, PalenaGatewaySpec) else None
-        allowed = known.allowed_consumers if known is not None else AllowedConsumers()
-        permitted = allowed.permits(key.namespace, live.metadata.namespace)
-        return Target(key.namespace, key.name, found, permitted), known
 
     def _places(
         self,
@@ -183,7 +178,8 @@ class ObservabilityReconciler:
         spec = parse(PalenaObservabilitySpec, live)
         if isinstance(spec, InvalidSpec) or live.metadata.dying or not spec.callback.enabled:
             return False
-        return self._gateway(live, ObjectKey(target.namespace, target.name))[0].permitted
+        reference = Reference(name=target.name, namespace=target.namespace)
+        return find_gateway(self._facts, reference, live.metadata.namespace).target.permitted
 
     # --- waking ----------------------------------------------------------------------------------
 
@@ -259,27 +255,33 @@ NOWHERE: Final = Target("", "")
 """The gateway of an observability that names none."""
 
 
-def references_of(observability: Resource) -> Iterable[Reference]:
-    """What it refers to: its gateway, and Secrets, those beside the gateway included.
+def gateway_ref(observability: Resource) -> Reference | None:
+    """Its gateway, from the object as it is stored; None where it names none.
 
-    The gateway is read from the object as it is stored: what was made there has to go also when the rest
-    of the spec cannot be read.
+    What was made beside the gateway has to go also when the rest of the spec cannot be read.
     """
+    name = text(observability.spec, "gatewayRef", "name")
+    namespace = text(observability.spec, "gatewayRef", "namespace")
+    return Reference(name=name, namespace=namespace) if name else None
+
+
+def references_of(observability: Resource) -> Iterable[Referred]:
+    """What it refers to: its gateway, and Secrets, those beside the gateway included."""
     home, name = observability.metadata.key
     names = Names(name)
     yield from ((SECRET, home, each) for each in (names.api_keys, names.database, names.redis))
     spec = parse(PalenaObservabilitySpec, observability)
     if not isinstance(spec, InvalidSpec):
         yield from ((SECRET, home, each) for each in secret_names(spec))
-    gateway = text(observability.spec, "gatewayRef", "name")
-    if not gateway:
+    reference = gateway_ref(observability)
+    if reference is None:
         return
-    namespace = text(observability.spec, "gatewayRef", "namespace") or home
+    namespace, gateway = reference.place(home)
     yield PALENA_GATEWAY, namespace, gateway
     yield from ((SECRET, namespace, each) for each in (names.api_keys, names.role))
 
 
-def _redis_of(gateway: Resource) -> Iterable[Reference]:
+def _redis_of(gateway: Resource) -> Iterable[Referred]:
     """The Secret that a gateway's Redis is known by."""
     spec = parse(PalenaGatewaySpec, gateway)
     if isinstance(spec, InvalidSpec):

@@ -17,14 +17,14 @@ from magicstick.palena.common import frame, labels
 from magicstick.palena.common.children import Replicas, replicas
 from magicstick.palena.common.desired import Desired, applied, conflict, removed
 from magicstick.palena.common.frame import Findings, KindFrame
+from magicstick.palena.common.gateways import GATEWAY_READY, gateway_ready
 from magicstick.palena.common.growth import Volume
 from magicstick.palena.common.hashes import config_hash, secret_hash
 from magicstick.palena.common.kinds import DEPLOYMENT, INGRESS, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
 from magicstick.palena.common.owners import is_owned_by, metadata
-from magicstick.palena.common.references import GATEWAY_NOT_FOUND, GATEWAY_NOT_READY, REF_NOT_PERMITTED
 from magicstick.palena.common.secrets import NAME_CONFLICT, SECRET, read_key, values_of
 from magicstick.palena.common.teardown import Stage, Target
-from magicstick.palena.common.verdicts import Verdict, absent, failed, fine, waiting
+from magicstick.palena.common.verdicts import Verdict, failed, fine, waiting
 from magicstick.palena.ui.configuration import configured, mcp_entry
 from magicstick.palena.ui.gateway_key import CONFIG_GENERATED, gateway_key
 from magicstick.palena.ui.names import MEILISEARCH, MONGODB, MONGODB_PORT
@@ -44,7 +44,6 @@ from magicstick.palena.ui.storage import MEILISEARCH_READY, MONGODB_READY, Store
 from magicstick.runtime.conditions import READY
 from magicstick.runtime.plan import Notice, Patch, Plan, Step
 
-GATEWAY_READY: Final = "GatewayReady"
 IMMUTABLE_FIELD_IGNORED: Final = "ImmutableFieldIgnored"
 
 
@@ -131,7 +130,7 @@ class _Chat:
         """All steps, and what they came to."""
         stores = self._stores
         verdicts = (
-            self._gateway_ready(),
+            gateway_ready(self._o.gateway, self._o.namespace),
             stores.mongodb_ready(),
             stores.meilisearch_ready(),
             self._config_generated(),
@@ -158,12 +157,12 @@ class _Chat:
         volume = self._data() if self._spec.persistence.enabled else ()
         deployment = self._deployment()
         runs = deployment or self._o.ours(DEPLOYMENT, self._o.names.librechat) is not None
-        return (self._desired(CONFIG_MAP, text), *volume, *deployment, *(self._ways_in() if runs else ()))
+        return (self._o.desired(CONFIG_MAP, text), *volume, *deployment, *(self._ways_in() if runs else ()))
 
     def _data(self) -> tuple[Desired, ...]:
         volume = self._data_volume()
         return (
-            self._desired(
+            self._o.desired(
                 PERSISTENT_VOLUME_CLAIM, data_claim(self._shape, volume.size, volume.storage_class)
             ),
         )
@@ -180,13 +179,13 @@ class _Chat:
         if stores.mongo_uri.secret != self._o.names.secrets and not stores.external_uri.valid:
             return ()
         shape = replace(self._shape, secret_hash=secret_hash(self._secret_values()))
-        return (self._desired(DEPLOYMENT, chat_deployment(shape)),)
+        return (self._o.desired(DEPLOYMENT, chat_deployment(shape)),)
 
     def _ways_in(self) -> tuple[Desired, ...]:
-        service = self._desired(SERVICE, chat_service(self._shape))
+        service = self._o.desired(SERVICE, chat_service(self._shape))
         if not self._spec.ingress.enabled:
             return (service,)
-        return service, self._desired(INGRESS, chat_ingress(self._shape))
+        return service, self._o.desired(INGRESS, chat_ingress(self._shape))
 
     def _superfluous(self) -> tuple[Step, ...]:
         name = self._o.names.librechat
@@ -205,22 +204,7 @@ class _Chat:
             return dict(self._stores.secret.values)
         return values_of(self._o.secrets.get(secret) or self._o.live.get((SECRET, secret)))
 
-    def _desired(self, kind: Kind, body: dict[str, Any]) -> Desired:
-        return Desired(kind, body, self._o.live.get((kind, body["metadata"]["name"])))
-
     # --- what it came to -----------------------------------------------------------------------------
-
-    def _gateway_ready(self) -> Verdict:
-        gateway = self._o.gateway
-        place = ObjectKey(gateway.namespace, gateway.name)
-        if gateway.live is None:
-            return absent(GATEWAY_READY, GATEWAY_NOT_FOUND, f"PalenaGateway {place} does not exist")
-        if not gateway.permitted:
-            message = f"PalenaGateway {place} may not be used from namespace {self._o.namespace}"
-            return failed(GATEWAY_READY, REF_NOT_PERMITTED, message)
-        if not gateway.ready or not gateway.endpoint:
-            return waiting(GATEWAY_READY, GATEWAY_NOT_READY, f"PalenaGateway {place} is not ready")
-        return fine(GATEWAY_READY, "GatewayReady", f"PalenaGateway {place} is ready")
 
     def _config_generated(self) -> Verdict:
         """The first trouble, errors before what passes by itself."""

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from magicstick.api.kinds import PALENA_UI
 from magicstick.api.palena.ui import MCPServerRef, PalenaUISpec
 from magicstick.kube.kinds import CONFIG_MAP, Kind
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.addresses import CLUSTER_DOMAIN
+from magicstick.palena.common.desired import Desired
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.kinds import (
     DEPLOYMENT,
@@ -96,6 +98,10 @@ class UiObservation:
         """An object of this UI's, if there is one."""
         found = self.live.get((kind, name))
         return None if is_foreign(found, self.owner) else found
+
+    def desired(self, kind: Kind, body: dict[str, Any]) -> Desired:
+        """An object beside it that is to be there, next to what is there."""
+        return Desired(kind, body, self.live.get((kind, body["metadata"]["name"])))
 
 
 def places(names: Names) -> tuple[Place, ...]:

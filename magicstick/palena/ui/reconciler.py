@@ -11,9 +11,7 @@ from magicstick.api.kinds import (
     PALENA_MODEL,
     PALENA_UI,
 )
-from magicstick.api.palena.gateway import PalenaGatewaySpec
 from magicstick.api.palena.mcp_server import MCPConsumers, PalenaMCPServerSpec
-from magicstick.api.palena.shared import AllowedConsumers, Reference
 from magicstick.api.palena.ui import PalenaUISpec
 from magicstick.api.parse import InvalidSpec, parse
 from magicstick.kube.errors import ApiError
@@ -25,6 +23,7 @@ from magicstick.palena.common.declaring import declare
 from magicstick.palena.common.edges import definitions, gateway_changed, owned, schema
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
+from magicstick.palena.common.gateways import find_gateway
 from magicstick.palena.common.kinds import (
     DEPLOYMENT,
     INGRESS,
@@ -99,7 +98,9 @@ class UiReconciler:
             return UiObservation(subject, NOWHERE, VirtualKeys(unknown=blind))
         names, namespace = Names(live.metadata.name), live.metadata.namespace
         found = {place: self._facts.find(place[0], namespace, place[1]) for place in places(names)}
-        gateway = NOWHERE if isinstance(spec, InvalidSpec) else self._gateway(live, spec.gateway_ref)
+        gateway = NOWHERE
+        if not isinstance(spec, InvalidSpec):
+            gateway = find_gateway(self._facts, spec.gateway_ref, namespace).target
         return UiObservation(
             subject,
             gateway,
@@ -111,13 +112,6 @@ class UiReconciler:
             draw(secrets.recipe(names, namespace, self._domain), found[SECRET, names.secrets], self._entropy),
             self._domain,
         )
-
-    def _gateway(self, live: Resource, reference: Reference) -> Target:
-        namespace, name = reference.place(live.metadata.namespace)
-        found = self._facts.find(PALENA_GATEWAY, namespace, name)
-        spec = None if found is None else parse(PalenaGatewaySpec, found)
-        allowed = spec.allowed_consumers if isinstance(spec, PalenaGatewaySpec) else AllowedConsumers()
-        return resolve(reference, live.metadata.namespace, found, allowed)
 
     def _servers(self, live: Resource, spec: PalenaUISpec) -> Iterator[FoundServer]:
         home = live.metadata.namespace

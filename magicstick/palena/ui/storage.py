@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from magicstick.api.palena.shared import Storage
 from magicstick.api.palena.ui import PalenaUISpec
-from magicstick.kube.kinds import Kind
 from magicstick.palena.common.children import replicas
 from magicstick.palena.common.desired import Desired, applied, conflict, removed
 from magicstick.palena.common.growth import Volume, grown, larger
@@ -99,8 +98,8 @@ class Stores:
 
     def _mongodb(self) -> tuple[Desired, ...]:
         return (
-            self._desired(SERVICE, mongodb_service(self._o.names, self._describe)),
-            self._desired(STATEFUL_SET, mongodb_stateful_set(self._mongodb_shape(), self._describe)),
+            self._o.desired(SERVICE, mongodb_service(self._o.names, self._describe)),
+            self._o.desired(STATEFUL_SET, mongodb_stateful_set(self._mongodb_shape(), self._describe)),
         )
 
     def _mongodb_shape(self, *, retain: bool | None = None) -> StoreShape:
@@ -168,9 +167,9 @@ class Stores:
         wanted, volume = self._spec.meilisearch, self.meilisearch_volume
         shape = StoreShape(self._o.names, wanted.image, volume.size, volume.storage_class, wanted.resources)
         return (
-            self._desired(PERSISTENT_VOLUME_CLAIM, meilisearch_claim(shape, self._describe)),
-            self._desired(DEPLOYMENT, meilisearch_deployment(shape, self._describe)),
-            self._desired(SERVICE, meilisearch_service(self._o.names, self._describe)),
+            self._o.desired(PERSISTENT_VOLUME_CLAIM, meilisearch_claim(shape, self._describe)),
+            self._o.desired(DEPLOYMENT, meilisearch_deployment(shape, self._describe)),
+            self._o.desired(SERVICE, meilisearch_service(self._o.names, self._describe)),
         )
 
     @property
@@ -216,9 +215,6 @@ class Stores:
         """The volume that a claim of this name has asked for; an empty one where there is no claim."""
         live = self._o.live.get((PERSISTENT_VOLUME_CLAIM, name))
         return Volume("") if live is None else _claimed(live.spec)
-
-    def _desired(self, kind: Kind, body: dict[str, Any]) -> Desired:
-        return Desired(kind, body, self._o.live.get((kind, body["metadata"]["name"])))
 
 
 def _volume(wanted: Storage, size: str) -> Volume:
