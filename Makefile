@@ -32,6 +32,7 @@ help: ## show this list
 	@echo "  make dev MODULES=all         every module, or a list: MODULES=kubeai,anything-llm"
 	@echo "  make dev MODELS=1 GPU=nvidia the models of examples/: on a processor, on a GPU, and elsewhere"
 	@echo "  make dev APP=odysseus        an instance of an application, or of several: APP=openclaw,hermes, or all"
+	@echo "  make dev PALENA=1            a gateway to models with a model, tools, a chat and traces: examples/palena"
 	@echo "  make test ARGS='-k store'    only some tests"
 	@echo "  make test-unit ARGS=--hypothesis-profile=thorough   each property with twenty times as many examples"
 
@@ -48,7 +49,7 @@ $(STAMP): requirements-dev.txt pyproject.toml
 	@touch $@
 
 dev: $(STAMP) ## start a real control plane, run the operator on it, show the appliance getting Ready
-	@$(BIN)/python -m hack.dev $(if $(ONCE),--once) $(if $(GPU),--gpu $(GPU)) $(if $(MODULES),--modules $(MODULES)) $(if $(MODELS),--models) $(if $(APP),--app $(APP)) $(ARGS)
+	@$(BIN)/python -m hack.dev $(if $(ONCE),--once) $(if $(GPU),--gpu $(GPU)) $(if $(MODULES),--modules $(MODULES)) $(if $(MODELS),--models) $(if $(APP),--app $(APP)) $(if $(PALENA),--palena) $(ARGS)
 
 test: lint ## lint, then all tests, on a real control plane where they need one
 	@$(BIN)/python -m hack.requirements --closed $(CLOSED) --except $(EXCEPT)

@@ -18,7 +18,8 @@ from hack.dev.apps import apps_of, chosen_apps
 from hack.dev.choices import Choices, Gpu, catalog_of, chosen
 from hack.dev.models import ModelStage
 from hack.dev.operator import OperatorProcess, Program
-from hack.dev.view import Instance, Model, Picture, headline, now, view
+from hack.dev.palena import install as install_palena
+from hack.dev.view import Instance, Model, PalenaObject, Picture, headline, now, view
 from hack.devcluster import DevCluster, DevClusterError
 from hack.devcluster.build import Builder
 from hack.devcluster.process import tail
@@ -60,7 +61,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         prog="make dev",
         description="Start a real control plane, run the operator on it and show the appliance get Ready.",
         epilog="examples: make dev; make dev GPU=mixed; make dev MODULES=all ONCE=1; "
-        "make dev MODELS=1 GPU=nvidia; make dev APP=odysseus; make dev ARGS='--deadline 60'",
+        "make dev MODELS=1 GPU=nvidia; make dev APP=odysseus; make dev PALENA=1; "
+        "make dev ARGS='--deadline 60'",
     )
     parser.add_argument("--once", action="store_true", help="end as soon as the appliance is Ready")
     parser.add_argument(
@@ -97,6 +99,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         metavar="NAMES",
         help="make an instance of these applications, separated by commas, or of all of them: all; helm "
         "installs them, and Envoy Gateway is run for them",
+    )
+    parser.add_argument(
+        "--palena",
+        action="store_true",
+        help="run Palena's half as well, and apply examples/palena: a gateway with a model, tools, a chat "
+        "and traces; the operators of its database, of LiteLLM and of Langfuse are played",
     )
     parser.add_argument(
         "--nodes", type=_count, default=1, help="how many nodes without GPUs to play (default: %(default)s)"
@@ -163,7 +171,7 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
         raise DevClusterError(f"{directory} cannot be made: {error.strerror}; see --directory") from None
     modules = chosen(options.modules, catalog_of(source))  # before time is lost over a wrong name
     apps = chosen_apps(options.app, apps_of(source)) if options.app else ()
-    choices = Choices(options.gpu, modules, options.nodes, options.models, apps)
+    choices = Choices(options.gpu, modules, options.nodes, options.models, apps, options.palena)
     builder = Builder()
     builder.ensure(choices.programs)
     cluster = stack.enter_context(
@@ -174,15 +182,18 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
     stack.enter_context(explained(cluster))
     choices.add_nodes(cluster)
     install(cluster, say, source)
+    if choices.palena:
+        say("installing the kinds that Palena drives, and the operator's rights to it")
+        install_palena(cluster, source)
     choices.activate(cluster)
     say("starting the operator with its own service account")
-    operator = OperatorProcess(cluster, directory)
+    operator = OperatorProcess(cluster, directory, environment=choices.environment)
     stack.callback(operator.stop)
     models = ModelStage(cluster, directory, choices.model_objects(), say)
     stack.callback(models.stop)
     deadline = time.monotonic() + options.deadline if options.once else None
     follower = Follower(
-        Reader(cluster),
+        Reader(cluster, palena=choices.palena),
         operator,
         models,
         console,
@@ -281,9 +292,10 @@ class Follower:
         for each in picture.hardware:
             if each.phase != "Ready":
                 self._console.print(f"  {each.vendor} GPUs: {each.phase}: {each.message}", markup=False)
-        shown: tuple[Model | Instance, ...] = (*picture.models, *picture.instances)
+        shown: tuple[Model | Instance | PalenaObject, ...]
+        shown = (*picture.models, *picture.instances, *picture.palena)
         for one in shown:
-            if one.phase not in {"Ready", "Disabled", "Suspended"}:
+            if one.phase not in {"Ready", "Disabled", "Suspended", "Running"}:
                 self._console.print(f"  {one.name}: {one.phase}, {one.reason}: {one.message}", markup=False)
         self._console.print(f"the operator's log: {self._operator.log}", markup=False)
 
@@ -318,6 +330,10 @@ class Follower:
                     f"  instance {each.name}: {each.phase} {each.reason} {each.shown_addresses}".rstrip(),
                 )
                 for each in picture.instances
+            ),
+            *(
+                (each.title, each.state, f"  {each.title}: {each.phase} {each.reason}".rstrip())
+                for each in picture.palena
             ),
             ("", (title, "", ""), title),
         ):

@@ -1,13 +1,24 @@
 """What stands on the development cluster: installed once, then read for the view."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from hack import yamls
-from hack.dev.view import Picture, Row, of_activation, of_hardware, of_instance, of_model, of_static, phase_of
+from hack.dev.view import (
+    PalenaObject,
+    Picture,
+    Row,
+    of_activation,
+    of_hardware,
+    of_instance,
+    of_model,
+    of_palena,
+    of_static,
+    phase_of,
+)
 from hack.devcluster import DevCluster
 from hack.devcluster.access import load
 from hack.devcluster.rest import ApiError
@@ -21,6 +32,14 @@ GROUP = "appliance.magicstick.dev/v1alpha1"
 OURS = f"/apis/{GROUP}/namespaces/{NAMESPACE}"
 FLUX = f"/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/{FLUX_NAMESPACE}/kustomizations"
 STATIC = {"infrastructure-basis": "basis", "hardware-discovery": "hardware-discovery", "apps": "dashboard"}
+PALENA = {
+    "PalenaGateway": "palenagateways",
+    "PalenaModel": "palenamodels",
+    "PalenaMCPServer": "palenamcpservers",
+    "PalenaUI": "palenauis",
+    "PalenaObservability": "palenaobservabilities",
+}
+"""Palena's kinds with their plurals, in the order in which they are shown."""
 LEFT_OUT = frozenset({"magicstick-operator"})
 """This operator itself, which runs as a process."""
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -94,10 +113,14 @@ def static_kustomization(document: dict[str, Any]) -> dict[str, Any]:
 
 
 class Reader:
-    """Reads the appliance's present state. A server that is busy for a moment is asked again."""
+    """Reads the appliance's present state. A server that is busy for a moment is asked again.
 
-    def __init__(self, cluster: DevCluster) -> None:
+    With `palena`, what there is of Palena as well.
+    """
+
+    def __init__(self, cluster: DevCluster, *, palena: bool = False) -> None:
         self._rest = cluster.rest
+        self._palena = palena
 
     def _get(self, path: str) -> Object:
         def answer() -> Object | None:
@@ -121,7 +144,14 @@ class Reader:
             of_hardware(appliance),
             tuple(map(of_model, models)),
             tuple(map(of_instance, instances)),
+            tuple(self._of_palena()) if self._palena else (),
         )
+
+    def _of_palena(self) -> Iterator[PalenaObject]:
+        """Of all namespaces. The items of a list do not say what they are."""
+        for kind, plural in PALENA.items():
+            for item in self._get(f"/apis/palena.ai/v1alpha1/{plural}")["items"]:
+                yield of_palena({**item, "kind": kind})
 
     def _appliance(self) -> Object | None:
         """The Appliance; None while it is not there."""
@@ -154,12 +184,14 @@ class Expected:
         vendors: whose GPUs the nodes have.
         models: that were applied, or will be.
         instances: the same.
+        palena: the same, by kind and name.
     """
 
     modules: frozenset[str] = frozenset()
     vendors: frozenset[str] = frozenset()
     models: frozenset[str] = frozenset()
     instances: frozenset[str] = frozenset()
+    palena: frozenset[tuple[str, str]] = frozenset()
 
 
 def settled(picture: Picture, expected: Expected) -> bool:
@@ -177,4 +209,6 @@ def settled(picture: Picture, expected: Expected) -> bool:
         and expected.models <= {model.name for model in picture.models if model.phase == "Ready"}
         and all(each.phase in {"Ready", "Suspended"} for each in picture.instances)
         and expected.instances <= {each.name for each in picture.instances if each.phase == "Ready"}
+        and all(each.phase == "Running" for each in picture.palena)
+        and expected.palena <= {(each.kind, each.name) for each in picture.palena}
     )

@@ -1,4 +1,4 @@
-"""What `make dev` can be asked for beyond the default: nodes with GPUs, modules, models, and instances."""
+"""What `make dev` can be asked for beyond the default: GPUs, modules, models, instances, and Palena."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,6 +10,9 @@ from hack.dev.appliance import FOREIGN, GROUP, NAMESPACE, Expected
 from hack.dev.apps import instance_name, instance_of
 from hack.dev.catalogs import shipped_catalog
 from hack.dev.models import examples, names_of
+from hack.dev.palena import ENABLED
+from hack.dev.palena import examples as palena_examples
+from hack.dev.palena import names_of as palena_names
 from hack.devcluster import WITH_ACTORS, WITH_GATEWAY, Component, DevCluster, DevClusterError
 from hack.devcluster.actors.following import DIRECTIONS
 from hack.devcluster.components import programs_of
@@ -76,6 +79,7 @@ class Choices:
         plain_nodes: how many nodes without GPUs.
         models: whether the examples of models are wanted.
         apps: applications of which there is to be an instance.
+        palena: whether Palena's half runs, with its examples.
     """
 
     gpu: Gpu = Gpu.NONE
@@ -83,6 +87,7 @@ class Choices:
     plain_nodes: int = 1
     models: bool = False
     apps: tuple[str, ...] = ()
+    palena: bool = False
 
     @property
     def components(self) -> tuple[Component, ...]:
@@ -98,11 +103,21 @@ class Choices:
     def expected(self) -> Expected:
         """What has to be Ready in the end."""
         models = names_of(self.model_objects())
-        return Expected(self.modules, self.vendors, models, frozenset(map(instance_name, self.apps)))
+        instances = frozenset(map(instance_name, self.apps))
+        return Expected(self.modules, self.vendors, models, instances, palena_names(self.palena_objects()))
 
     def model_objects(self) -> list[Object]:
         """What there is to apply for models."""
         return examples(with_nvidia="nvidia" in self.vendors) if self.models else []
+
+    def palena_objects(self) -> list[Object]:
+        """What there is to apply for Palena."""
+        return palena_examples() if self.palena else []
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Of the operator."""
+        return ENABLED if self.palena else {}
 
     @property
     def vendors(self) -> frozenset[str]:
@@ -123,9 +138,10 @@ class Choices:
             )
 
     def activate(self, cluster: DevCluster) -> None:
-        """Switch the modules on, and make the instances, as a user would."""
+        """Switch the modules on, and make the instances and the examples of Palena, as a user would."""
         cluster.apply([activation(module) for module in sorted(self.modules)])
         cluster.apply([instance_of(app) for app in self.apps])
+        cluster.apply(self.palena_objects())
 
 
 def catalog_of(source: Path) -> Mapping[str, Mapping[str, Any]]:

@@ -74,9 +74,16 @@ class Program:
 class OperatorProcess(Program):
     """`magicstick run`."""
 
-    def __init__(self, cluster: DevCluster, directory: Path, *, as_admin: bool = False) -> None:
+    def __init__(
+        self,
+        cluster: DevCluster,
+        directory: Path,
+        *,
+        as_admin: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         account = None if as_admin else Account(NAMESPACE, SERVICE_ACCOUNT)
-        super().__init__(cluster, directory, "operator", "run", account, {})
+        super().__init__(cluster, directory, "operator", "run", account, environment or {})
 
 
 def _own_kubeconfig(cluster: DevCluster, directory: Path, name: str, account: Account) -> Path:

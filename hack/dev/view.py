@@ -10,9 +10,10 @@ from rich.table import Table
 
 COLOURS = {
     "Ready": "green",
+    "Running": "green",
     "WaitingForModules": "yellow",
     "Disabled": "dim",
-    **dict.fromkeys(("Degraded", "Unsupported", "Conflict"), "red"),
+    **dict.fromkeys(("Degraded", "Unsupported", "Conflict", "Error"), "red"),
 }
 
 
@@ -99,6 +100,28 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class PalenaObject:
+    """A gateway, or what is around one, as it is reported now."""
+
+    kind: str
+    name: str
+    phase: str
+    reason: str
+    message: str
+    since: datetime | None
+
+    @property
+    def title(self) -> str:
+        """Kind and name."""
+        return f"{self.kind} {self.name}"
+
+    @property
+    def state(self) -> tuple[str, str, str]:
+        """What a person would call a change."""
+        return self.title, self.phase, self.reason
+
+
+@dataclass(frozen=True, slots=True)
 class Picture:
     """Everything that is shown, read at one moment."""
 
@@ -107,6 +130,7 @@ class Picture:
     hardware: tuple[Hardware, ...]
     models: tuple[Model, ...] = ()
     instances: tuple[Instance, ...] = ()
+    palena: tuple[PalenaObject, ...] = ()
 
 
 def condition(obj: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
@@ -159,6 +183,19 @@ def of_instance(instance: Mapping[str, Any]) -> Instance:
     )
 
 
+def of_palena(obj: Mapping[str, Any]) -> PalenaObject:
+    """An object of any of Palena's kinds."""
+    ready, metadata = condition(obj, "Ready"), obj["metadata"]
+    return PalenaObject(
+        obj["kind"],
+        metadata["name"],
+        phase_of(obj),
+        ready.get("reason", ""),
+        ready.get("message", ""),
+        moment(ready.get("lastTransitionTime") or metadata["creationTimestamp"]),
+    )
+
+
 def of_static(module: str, kustomization: Mapping[str, Any]) -> Row:
     """A module of the static Flux graph."""
     ready = condition(kustomization, "Ready")
@@ -192,7 +229,7 @@ def _hardware(module: str, entry: Mapping[str, Any]) -> Hardware:
 
 
 def view(picture: Picture, now: datetime) -> RenderableType:
-    """What is shown live: the modules, and below them GPUs, models and instances where there are any."""
+    """What is shown live: the modules, and below them what else there is."""
     tables = [_table(picture.rows, headline(picture.appliance), now)]
     if picture.hardware:
         tables.append(_hardware_table(picture.hardware))
@@ -200,6 +237,8 @@ def view(picture: Picture, now: datetime) -> RenderableType:
         tables.append(_model_table(picture.models, now))
     if picture.instances:
         tables.append(_instance_table(picture.instances, now))
+    if picture.palena:
+        tables.append(_palena_table(picture.palena, now))
     return Group(*tables)
 
 
@@ -238,6 +277,16 @@ def _instance_table(instances: Iterable[Instance], now: datetime) -> Table:
     for each in instances:
         since, addresses = age(each.since, now), "\n".join(each.addresses)
         shown.add_row(each.name, _coloured(each.phase), each.reason, since, addresses, each.message)
+    return shown
+
+
+def _palena_table(objects: Iterable[PalenaObject], now: datetime) -> Table:
+    shown = Table(title="Palena", title_justify="left", expand=False)
+    for heading in ("kind", "name", "phase", "reason", "since", "message"):
+        shown.add_column(heading)
+    for each in objects:
+        since = age(each.since, now)
+        shown.add_row(each.kind, each.name, _coloured(each.phase), each.reason, since, each.message)
     return shown
 
 

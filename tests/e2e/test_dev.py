@@ -190,6 +190,26 @@ def test_applications_get_ready_and_show_where_they_are(tmp_path: Path) -> None:
     assert READY in command.said
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_a_gateway_and_what_is_around_it_get_to_running(tmp_path: Path) -> None:
+    with running(tmp_path / "dev", "--once", "--palena") as command:
+        command.until_said("starting the operator")
+        address = command.address()
+        assert command.ends() == 0, command.said
+
+    assert_nothing_left(command, address)
+    for line in (
+        "PalenaGateway gw: Running AllComponentsReady",
+        "PalenaModel chat-large: Running ModelReady",
+        "PalenaMCPServer websearch: Running AllComponentsReady",
+        "PalenaUI chat: Running UIReady",
+        "PalenaObservability obs: Running AllComponentsReady",
+        READY,
+    ):
+        assert line in command.said
+    assert ": Error" not in command.said
+
+
 def test_an_application_that_does_not_exist_is_refused_at_once(tmp_path: Path) -> None:
     with running(tmp_path / "dev", "--app", "odysseus,excel") as command:
         assert command.ends() == 1

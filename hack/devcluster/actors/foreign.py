@@ -262,10 +262,8 @@ def owned(owner: Object, body: Object) -> Object:
 
 
 def ready_replicas(workload: Object) -> int:
-    """Of the present generation; 0 while that is not observed."""
-    status = workload.get("status", {})
-    current = status.get("observedGeneration") == workload.get("metadata", {}).get("generation")
-    return int(status.get("readyReplicas", 0)) if current else 0
+    """Those that serve now, also while others take their place."""
+    return int(workload.get("status", {}).get("readyReplicas", 0))
 
 
 def is_complete(job: Object) -> bool:
