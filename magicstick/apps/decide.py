@@ -15,14 +15,10 @@ What holds throughout:
 from collections.abc import Callable
 from typing import Final
 
-from pydantic import Field
-
-from magicstick.api.app_instance import Access as AccessSpec
 from magicstick.api.app_instance import AppInstanceSpec
-from magicstick.api.base import Model
 from magicstick.api.kinds import HELM_RELEASE
 from magicstick.api.names import RELEASE_NAME_LIMIT, dns_label_problem
-from magicstick.api.parse import InvalidSpec, parse
+from magicstick.api.parse import InvalidSpec
 from magicstick.apps.gateway import plan as gateway
 from magicstick.apps.gateway.hosts import hosts_problem
 from magicstick.apps.objects import Release, helm_release, namespace
@@ -40,7 +36,15 @@ from magicstick.apps.plans import (
 from magicstick.apps.ports import AccessPlan
 from magicstick.apps.release import verdict
 from magicstick.apps.status import Addresses, InstancePhase, InstanceReason, Outcome
-from magicstick.apps.way_in import RESERVED_SERVICES, access, addresses, backend_service, belongs, hosts
+from magicstick.apps.way_in import (
+    RESERVED_SERVICES,
+    access,
+    addresses,
+    admitted,
+    backend_service,
+    belongs,
+    hosts,
+)
 from magicstick.kube.errors import ApiError, Forbidden, NameConflict, NamespaceTerminating, Rejected
 from magicstick.kube.kinds import NAMESPACE
 from magicstick.modules.facts import State
@@ -150,14 +154,8 @@ def _disabled(o: InstanceObservation) -> Plan | None:
 # --- whether the spec can be understood -------------------------------------------------------------
 
 
-class _AccessAlone(Model):
-    """Of a spec, who may use the instance: read for itself, since a wrong one must close the way in."""
-
-    access: AccessSpec = Field(default_factory=AccessSpec)
-
-
 def _invalid_access(o: InstanceObservation) -> Plan | None:
-    read = parse(_AccessAlone, o.instance)
+    read = admitted(o.instance)
     if not isinstance(read, InvalidSpec):
         return None
     message = f"{read}. Nobody may use the instance until then."

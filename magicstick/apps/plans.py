@@ -6,6 +6,7 @@ from dataclasses import replace
 from magicstick.api import labels
 from magicstick.api.kinds import HELM_RELEASE
 from magicstick.api.names import RELEASE_NAME_LIMIT, is_dns_label
+from magicstick.api.parse import InvalidSpec
 from magicstick.apps.gateway import plan as gateway
 from magicstick.apps.objects import with_suspension
 from magicstick.apps.observation import InstanceObservation
@@ -18,6 +19,7 @@ from magicstick.apps.status import (
     Target,
     instance_status,
 )
+from magicstick.apps.way_in import admitted
 from magicstick.kube.objects import Resource
 from magicstick.runtime.conditions import cut
 from magicstick.runtime.plan import Apply, Delete, Finalizer, Plan, Step
@@ -85,8 +87,12 @@ def previous(o: InstanceObservation, *, guarded: bool) -> Addresses:
 
 
 def holding(o: InstanceObservation) -> tuple[Step, ...]:
-    """The way in stays as it stands, as far as what guards it does: no policy, no way in."""
-    return gateway.hold(o.live)
+    """The way in stays as it stands, as far as what guards it does: no policy, no way in.
+
+    Nor is there one where nobody can tell who may use it.
+    """
+    read = admitted(o.instance)
+    return gateway.close(o.live) if isinstance(read, InvalidSpec) else gateway.hold(o.live, read)
 
 
 def shutting(o: InstanceObservation) -> tuple[Step, ...]:

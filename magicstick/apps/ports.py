@@ -20,9 +20,10 @@
         and not wanted is removed by the same steps, grants in other namespaces included.
         A route that is open while its policy is not accepted as wanted is closed by the first step, so
         that no later failure leaves it open.
-    gateway.plan.hold(live) -> tuple[Step, ...]
+    gateway.plan.hold(live, admitted) -> tuple[Step, ...]
         For an instance whose application cannot be told now: what stands stays as it is, while each of
-        its policies is accepted and unedited by its own digest. Otherwise like `close`.
+        its policies is accepted and unedited by its own digest, and nobody gets in whom the instance
+        does not admit any more. Otherwise like `close`.
     gateway.plan.close(live) -> tuple[Step, ...]
         Routes without backends, for an instance whose access cannot be understood; policies stay.
     gateway.plan.remove(live) -> tuple[Step, ...]
@@ -76,6 +77,15 @@ class Backend:
     service: str
     namespace: str
     port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Whom an instance admits, and from where: known even where nothing else of it is."""
+
+    authentication: Authentication = "sso"
+    role: Role = "user"
+    exposure: Exposure = "localAndPublic"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,15 @@
 from collections.abc import Mapping
 from typing import Final
 
+from pydantic import Field
+
+from magicstick.api.app_instance import Access as AccessSpec
 from magicstick.api.app_instance import AppInstanceSpec
+from magicstick.api.base import Model
+from magicstick.api.parse import InvalidSpec, parse
 from magicstick.apps.gateway.hosts import hosts_of, short_name
 from magicstick.apps.observation import InstanceObservation, application_of
-from magicstick.apps.ports import Access, Backend, Hosts
+from magicstick.apps.ports import Access, Admitted, Backend, Hosts
 from magicstick.apps.status import Addresses
 from magicstick.catalogs.applications import ApplicationDefinition
 from magicstick.kube.objects import Resource
@@ -42,6 +47,20 @@ def short_of(instance: Resource) -> str:
 def hosts(o: InstanceObservation) -> Hosts:
     """Under which names the instance is served."""
     return hosts_of(short_of(o.instance), o.application, o.domains)
+
+
+class _AccessAlone(Model):
+    """Of a spec, who may use the instance: read for itself, since a wrong one must close the way in."""
+
+    access: AccessSpec = Field(default_factory=AccessSpec)
+
+
+def admitted(instance: Resource) -> Admitted | InvalidSpec:
+    """Whom the instance admits, whatever the rest of its spec is."""
+    read = parse(_AccessAlone, instance)
+    if isinstance(read, InvalidSpec):
+        return read
+    return Admitted(read.access.authentication, read.access.role, read.access.exposure)
 
 
 def access(o: InstanceObservation, spec: AppInstanceSpec, definition: ApplicationDefinition) -> Access:

@@ -23,7 +23,7 @@ from magicstick.apps.gateway.places import (
     references,
     route_place,
 )
-from magicstick.apps.gateway.policies import security_policy
+from magicstick.apps.gateway.policies import admits_others, security_policy
 from magicstick.apps.gateway.routes import (
     Object,
     application_route,
@@ -32,9 +32,18 @@ from magicstick.apps.gateway.routes import (
     closed_live,
     grant,
     is_open,
+    is_public,
 )
 from magicstick.apps.kinds import HTTP_ROUTE, REFERENCE_GRANT, SECURITY_POLICY
-from magicstick.apps.ports import Access, AccessPlan, GatewaySite, LiveAccess, Piece, Reference
+from magicstick.apps.ports import (
+    Access,
+    AccessPlan,
+    Admitted,
+    GatewaySite,
+    LiveAccess,
+    Piece,
+    Reference,
+)
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.runtime.plan import Apply, Delete, Step
@@ -79,10 +88,17 @@ def plan(access: Access, live: LiveAccess, site: GatewaySite) -> AccessPlan:
     return AccessPlan(steps, ready, refusal=_refusal(want, live))
 
 
-def hold(live: LiveAccess) -> tuple[Step, ...]:
-    """Nothing, while each open route has a policy that stands as we wrote it; otherwise `close`."""
-    protected = _protected(live)
-    guarded = all(each.metadata.key in protected for each in _live(live, HTTP_ROUTE) if is_open(each))
+def hold(live: LiveAccess, admitted: Admitted) -> tuple[Step, ...]:
+    """Nothing, while each open route has a policy that stands as we wrote it; otherwise `close`.
+
+    Nor does a policy help that admits others than the instance does by now, or a public route where it is
+    local: what they should be instead cannot be told, but that they are too much can.
+    """
+    enough = [each for each in _standing(live) if not admits_others(each.spec, admitted)]
+    protected = {route for each in enough for route in targets(each)}
+    opened = filter(is_open, _live(live, HTTP_ROUTE))
+    hidden = admitted.exposure == "local"
+    guarded = all(each.metadata.key in protected and not (hidden and is_public(each)) for each in opened)
     return () if guarded else close(live)
 
 
@@ -199,8 +215,12 @@ def _live(live: LiveAccess, kind: Kind) -> list[Resource]:
 
 def _protected(live: LiveAccess) -> frozenset[ObjectKey]:
     """The routes that a policy protects which stands as we wrote it."""
-    standing = filter(accepted_as_it_is, _live(live, SECURITY_POLICY))
-    return frozenset(route for each in standing for route in targets(each))
+    return frozenset(route for each in _standing(live) for route in targets(each))
+
+
+def _standing(live: LiveAccess) -> list[Resource]:
+    """The policies that stand as we wrote them."""
+    return [each for each in _live(live, SECURITY_POLICY) if accepted_as_it_is(each)]
 
 
 def _urgent_first(live: LiveAccess) -> list[Resource]:

@@ -15,7 +15,7 @@ from magicstick.api.app_instance import Role
 from magicstick.apps.gateway.places import Side, callback_place, policy_place, route_place
 from magicstick.apps.gateway.routes import Object, callback_host, callback_path, metadata
 from magicstick.apps.kinds import HTTP_ROUTE
-from magicstick.apps.ports import Access, GatewaySite, Reference
+from magicstick.apps.ports import Access, Admitted, GatewaySite, Reference
 
 ROLES: Final[tuple[Role, ...]] = ("user", "viewer", "operator", "admin")
 """From the least to the highest; a role includes those before it."""
@@ -30,6 +30,15 @@ _REALM: Final = "/realms/magicstick"
 def allowed_roles(least: Role) -> list[str]:
     """The realm's roles that satisfy a least role."""
     return [f"magicstick-{role}" for role in ROLES[ROLES.index(least) :]]
+
+
+def admits_others(spec: Mapping[str, Any], admitted: Admitted) -> bool:
+    """Whether a policy of ours lets anybody through whom an instance does not admit."""
+    if admitted.authentication == "none":
+        return False
+    higher = ROLES[ROLES.index(admitted.role) :]
+    signed_in = "oidc" in spec and "jwt" in spec
+    return not signed_in or spec.get("authorization") not in map(_least_role, higher)
 
 
 def digest(spec: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from magicstick.api import labels
 from magicstick.api.names import label_value
+from magicstick.apps.gateway.hosts import LOCAL_SUFFIX
 from magicstick.apps.gateway.places import Side, callback_place, grant_place, route_place
 from magicstick.apps.gateway.reading import maps
 from magicstick.apps.kinds import HTTP_ROUTE, SERVICE
@@ -110,6 +111,13 @@ def is_open(route: Resource) -> bool:
         or any(each.get("type") not in _PASSIVE_FILTERS for each in maps(rule.get("filters")))
         for rule in maps(route.spec.get("rules"))
     )
+
+
+def is_public(route: Resource) -> bool:
+    """Whether a route is served under any name that is not one of the local network."""
+    names = route.spec.get("hostnames")
+    listed = names if isinstance(names, list | tuple) else ()
+    return not listed or not all(str(each).endswith(LOCAL_SUFFIX) for each in listed)
 
 
 def grant(access: Access, site: GatewaySite) -> Object:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from magicstick.apps.decide import decide_failure
-from magicstick.apps.observation import UNKNOWN_DOMAINS, Place
+from magicstick.apps.observation import UNKNOWN_DOMAINS, Entry, Place
 from magicstick.apps.ports import LiveAccess
 from magicstick.kube.errors import (
     ApiError,
@@ -87,6 +87,37 @@ def test_a_host_that_an_older_instance_has_is_not_taken() -> None:
     assert told(plan) == ("Degraded", "HostConflict")
     assert "kubeopencode-older" in message(plan)
     assert steps(plan) == REMOVING
+
+
+TIGHTER: dict[str, dict[str, Any]] = {
+    "a higher role": {"access": {"role": "admin"}},
+    "the local network alone": {"access": {"exposure": "local"}},
+    "nobody knows whom": {"access": {"role": "root"}},
+}
+UNCERTAIN: dict[str, dict[str, Any]] = {
+    "the catalog is missing": {"entry": None},
+    "the catalog has it no more": {"entry": Entry()},
+    "the settings are unknown": {"unknown": "Not known yet: settings"},
+}
+
+
+@pytest.mark.parametrize("uncertain", UNCERTAIN)
+@pytest.mark.parametrize("tighter", TIGHTER)
+def test_who_is_admitted_no_more_stays_out_whatever_else_is_unknown(tighter: str, uncertain: str) -> None:
+    before = settled()
+    plan = decided(
+        observation(instance(status=REPORTED, **TIGHTER[tighter]), live=before.live, **UNCERTAIN[uncertain])
+    )
+
+    assert steps(plan) == CLOSING
+
+
+def test_a_tighter_access_holds_also_where_another_field_is_wrong() -> None:
+    spec = {"targetNamespace": "Not.A.Label", "access": {"role": "admin"}}
+    plan = decided(observation(instance(status=REPORTED, **spec), live=settled().live))
+
+    assert told(plan) == ("Degraded", "InvalidSpec")
+    assert steps(plan) == CLOSING
 
 
 @pytest.mark.parametrize("case", [{}, {"modules": WAITED}])

@@ -7,7 +7,7 @@ import pytest
 from magicstick.apps.gateway.plan import close, hold, plan, remove, wanted
 from magicstick.apps.gateway.routes import closed
 from magicstick.apps.kinds import HTTP_ROUTE, REFERENCE_GRANT, SECURITY_POLICY
-from magicstick.apps.ports import Access, AccessPlan, Backend
+from magicstick.apps.ports import Access, AccessPlan, Admitted, Backend
 from magicstick.kube.objects import Resource
 from magicstick.runtime.plan import Apply, Delete
 from tests.support.gateway_objects import (
@@ -355,21 +355,45 @@ def test_nothing_opens_beside_an_open_route_of_another_instance_on_the_same_host
 
 
 def test_while_nothing_is_known_of_the_application_a_guarded_way_in_stays() -> None:
-    assert hold(live(*standing(access(role="admin")).values())) == ()
+    assert hold(live(*standing(access(role="admin")).values()), Admitted(role="admin")) == ()
+
+
+@pytest.mark.parametrize(
+    ("stands", "admitted", "stays"),
+    [
+        ({"authentication": "none"}, Admitted(), False),
+        ({"authentication": "none"}, Admitted("none"), True),
+        ({}, Admitted("none"), True),
+        ({}, Admitted(role="viewer"), False),
+        ({"role": "admin"}, Admitted(role="viewer"), True),
+        ({}, Admitted(exposure="local"), False),
+        ({"exposure": "local"}, Admitted(exposure="local"), True),
+        ({"exposure": "local"}, Admitted(), True),
+    ],
+)
+def test_what_admits_more_than_the_instance_does_by_now_is_closed_whatever_else_is_unknown(
+    stands: dict[str, Any], admitted: Admitted, *, stays: bool
+) -> None:
+    there = standing(access(**stands))
+    routes = [f"close {name}" for name in there if name in ROUTES]
+
+    assert told(hold(live(*there.values()), admitted)) == ([] if stays else routes)
 
 
 @pytest.mark.parametrize(
     "verdict", [{"generation": 3, "status": "False"}, {"generation": 2}], ids=["rejected", "earlier"]
 )
 def test_and_is_closed_once_a_policy_does_not_stand(verdict: dict[str, Any]) -> None:
-    assert told(hold(live(*judged(LOCAL_POLICY, **verdict).values()))) == [f"close {name}" for name in ROUTES]
+    assert told(hold(live(*judged(LOCAL_POLICY, **verdict).values()), Admitted())) == [
+        f"close {name}" for name in ROUTES
+    ]
 
 
 def test_and_is_closed_once_a_policy_is_gone_what_it_protected_first() -> None:
     objects = standing(access())
     del objects[PUBLIC_POLICY]
     closings = [f"close {name}" for name in [PUBLIC, PUBLIC_CALLBACK, LOCAL, LOCAL_CALLBACK]]
-    assert told(hold(live(*objects.values()))) == closings
+    assert told(hold(live(*objects.values()), Admitted())) == closings
 
 
 def test_closing_keeps_what_a_route_is_and_takes_everything_by_which_it_leads_somewhere() -> None:

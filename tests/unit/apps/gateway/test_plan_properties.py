@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from magicstick.apps.gateway.hosts import hosts_of
 from magicstick.apps.gateway.plan import close, hold, plan, remove, wanted
 from magicstick.apps.kinds import HTTP_ROUTE, SECURITY_POLICY
-from magicstick.apps.ports import Access, Backend, Domains
+from magicstick.apps.ports import Access, Admitted, Backend, Domains
 from magicstick.kube.kinds import Kind
 from magicstick.runtime.plan import Step
 from tests.support.gateway_objects import SITE, Object, access, bodies
@@ -100,6 +100,9 @@ class WayIn(RuleBasedStateMachine):
     def _observed(self) -> Any:
         return self.world.observed(INSTANCE, self.wanted.backend.namespace)
 
+    def _admitted(self) -> Admitted:
+        return Admitted(self.wanted.authentication, self.wanted.role, self.wanted.exposure)
+
     def _plan(self) -> tuple[Step, ...]:
         made = plan(self.wanted, self._observed(), SITE)
         assert not made.conflict
@@ -155,7 +158,7 @@ class WayIn(RuleBasedStateMachine):
 
     @rule(writes=st.integers(0, 20))
     def hold(self, writes: int) -> None:
-        if self._pass(lambda: hold(self._observed()), writes) < writes:
+        if self._pass(lambda: hold(self._observed(), self._admitted()), writes) < writes:
             assert not self.world.closable(self.world.exposed())
 
     @rule(writes=st.integers(0, 20))
