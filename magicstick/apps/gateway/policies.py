@@ -38,7 +38,7 @@ def admits_others(spec: Mapping[str, Any], admitted: Admitted) -> bool:
         return False
     higher = ROLES[ROLES.index(admitted.role) :]
     signed_in = "oidc" in spec and "jwt" in spec
-    return not signed_in or spec.get("authorization") not in map(_least_role, higher)
+    return not signed_in or spec.get("authorization") not in [_least_role(each) for each in higher]
 
 
 def digest(spec: Mapping[str, Any]) -> str:
