@@ -168,6 +168,16 @@ def test_an_edit_ends_the_acceptance_and_what_was_added_goes_with_the_policy_mad
     assert not edited(anew)
 
 
+def test_an_addition_is_seen_also_where_its_trace_was_wiped(cluster: DevCluster) -> None:
+    body = policy_of(access("i-wiped"))
+    judged(cluster, applied(cluster, body), body)
+    patched(cluster, body, {"spec": {"oidc": {"passThroughAuthHeader": True}}})
+    wiped = patched(cluster, body, {"metadata": {"managedFields": [{}]}})
+    assert wiped.metadata.managed_fields == ()
+    assert not accepted(judged(cluster, wiped, body), body, SITE)
+    assert edited(wiped)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -56,13 +56,16 @@ def accepted_as_it_is(live: Resource) -> bool:
 
 
 def edited(live: Resource) -> bool:
-    """Whether anybody else has set something in the spec: fields that an apply of ours would not remove."""
-    return any(
-        (entry.manager, entry.operation) != (labels.OPERATOR, "Apply")
-        and not entry.subresource
-        and "f:spec" in msgspec.json.decode(entry.fields_v1, type=dict[str, Any])
+    """Whether anybody else has set something in the spec: fields that an apply of ours would not remove.
+
+    So may have been done where nobody knows any more who set what: managedFields can be emptied.
+    """
+    owners = {
+        (entry.manager, entry.operation)
         for entry in live.metadata.managed_fields
-    )
+        if not entry.subresource and "f:spec" in msgspec.json.decode(entry.fields_v1, type=dict[str, Any])
+    }
+    return owners != {(labels.OPERATOR, "Apply")}
 
 
 def targets(live: Resource) -> frozenset[ObjectKey]:

@@ -100,6 +100,7 @@ FOREIGN = managed("kubectl-edit", "Update", fields({"cors": {}}))
         stored(BODY, spec=changed(jwt={"providers": []})),
         stored(BODY, spec=changed(cors={}), edits=[FOREIGN]),
         stored(BODY, edits=[managed("magicstick-operator", "Update", fields({"oidc": {}}))]),
+        stored(BODY, spec=changed(oidc={**BODY["spec"]["oidc"], "denyRedirect": {}}), managedFields=[]),
     ],
     ids=[
         "digest",
@@ -110,6 +111,7 @@ FOREIGN = managed("kubectl-edit", "Update", fields({"cors": {}}))
         "token check gone",
         "addition",
         "own name",
+        "owners emptied",
     ],
 )
 def test_an_edited_policy_is_not_accepted_whatever_the_gateway_says(policy: Resource) -> None:
