@@ -93,7 +93,10 @@ def holds(fields: Body, live: Resource) -> bool:
     Unlike `differs` it does not ask who owns what: it is for objects of others.
     """
     have = {"metadata": _metadata(live.metadata), "spec": live.spec, "data": live.data}
-    return _merged_already(fields, have)
+    want = {name: value for name, value in fields.items() if name not in ("apiVersion", "kind")}
+    if isinstance(described := want.get("metadata"), Mapping):
+        want["metadata"] = _wanted_metadata(described)
+    return _merged_already(want, have)
 
 
 def _merged_already(want: object, have: object) -> bool:

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magicstick.kube.differ import MISSING, NOT_CARRIED, NOT_OWNED, NOT_WANTED, differences, differs, equal
+from magicstick.kube.differ import (
+    MISSING,
+    NOT_CARRIED,
+    NOT_OWNED,
+    NOT_WANTED,
+    differences,
+    differs,
+    equal,
+    holds,
+)
 from tests.support.objects import resource
 
 OURS = "magicstick"
@@ -266,6 +275,15 @@ def test_what_is_wanted_otherwise_than_applied_needs_an_apply(before: Json, afte
     thing = live({"spec": applied}, entry(spec(own(applied))))
     found = differs(desired({"spec": wanted}), thing, OURS)
     assert bool(found) == (not equal(wanted, applied))
+
+
+def test_a_whole_object_holds_whoever_owns_its_fields_and_whatever_views_do_not_carry() -> None:
+    reference = {"apiVersion": "v1", "kind": "Y", "name": "y", "uid": "u-y", "controller": True}
+    described = {"labels": {"a": "b"}, "ownerReferences": [{**reference, "blockOwnerDeletion": True}]}
+    thing = live({"data": {"k": "v", "more": "w"}}, metadata={**described, "annotations": {"c": "d"}})
+    assert holds(desired({"data": {"k": "v"}}, described), thing)
+    assert not holds(desired({"data": {"k": "other"}}, described), thing)
+    assert not holds(desired({"data": {}}, {"ownerReferences": [{**reference, "uid": "u-z"}]}), thing)
 
 
 def _without_null_members(value: Any) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from magicstick.kube.differ import holds
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.owners import Owner, is_foreign, metadata
@@ -133,8 +134,9 @@ def ensure(
     body = _secret(recipe, owner, wanted)
     if live is None:
         return SecretState(steps=(Create(SECRET, {**body, "type": recipe.type}),))
-    complete = wanted.keys() <= have.keys()
-    return SecretState(wanted if complete else {}, (Apply(SECRET, body),))
+    # Who owns its fields makes no difference: taking them over would be a second write for each Secret.
+    steps = () if holds(body, live) else (Apply(SECRET, body),)
+    return SecretState(wanted if wanted.keys() <= have.keys() else {}, steps)
 
 
 def _instructions(
@@ -197,7 +199,7 @@ def read_key(
     """
     where = f"the Secret {namespace}/{name}"
     if live is None:
-        return SecretValue("", SECRET_NOT_FOUND, f"{where} does not exist")
+        return SecretValue("", SECRET_NOT_FOUND, f"{where} does not exist, or is a service account's token")
     if key not in live.data:
         return SecretValue("", SECRET_KEY_MISSING, f"{where} has no key {key}")
     value = values_of(live).get(key)
