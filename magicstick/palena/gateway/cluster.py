@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from magicstick.api.palena.gateway import ManagedDatabase
 from magicstick.kube.objects import Resource
+from magicstick.palena.common.children import text
 from magicstick.palena.common.growth import Volume, grown
 
 Object = dict[str, Any]
@@ -56,5 +57,5 @@ def cluster_volume(managed: ManagedDatabase, live: Resource | None) -> Volume:
     wanted = Volume(managed.storage.size or DEFAULT_SIZE, managed.storage.storage_class_name)
     if live is None:
         return wanted
-    storage = live.spec.get("storage") or {}
-    return grown(Volume(str(storage.get("size", "")), str(storage.get("storageClass", ""))), wanted)
+    there = Volume(text(live.spec, "storage", "size"), text(live.spec, "storage", "storageClass"))
+    return grown(there, wanted)

@@ -155,10 +155,18 @@ class _Proxy:
     def _body(self) -> Fitted:
         described = metadata(self._o.owner, self._name, "litellm")
         made = litellm_instance(self._o.name, self._spec, described)
-        if revision := self._revision():
-            given = made["spec"].get("extraEnvVars", [])
-            made["spec"]["extraEnvVars"] = [*given, {"name": REVISION_VARIABLE, "value": revision}]
+        made["spec"] |= self._environment(made["spec"].get("extraEnvVars"))
         return fit(made, self._o.instance_schema)
+
+    def _environment(self, given: object) -> dict[str, Any]:
+        """What a user gives and the revision; what is no list is left for the server to refuse in its words."""
+        variables = [] if given is None else given
+        if not isinstance(variables, list):
+            return {}
+        others = [each for each in variables if not _is_revision(each)]
+        revision = self._revision()
+        wanted = [*others, *([{"name": REVISION_VARIABLE, "value": revision}] if revision else [])]
+        return {"extraEnvVars": wanted} if wanted or given is not None else {}
 
     def _revision(self) -> str:
         """A hash of every value that LiteLLM is started with; while one is missing, the one in use."""
@@ -171,9 +179,9 @@ class _Proxy:
         return secret_hash(values) if all(values.values()) else self._revision_in_use()
 
     def _revision_in_use(self) -> str:
-        variables = self._live.spec.get("extraEnvVars", ()) if self._live is not None else ()
-        found = (each.get("value", "") for each in variables if each.get("name") == REVISION_VARIABLE)
-        return next(found, "")
+        variables = self._live.spec.get("extraEnvVars") if self._live is not None else None
+        given = variables if isinstance(variables, list | tuple) else ()
+        return next((text(each, "value") for each in given if _is_revision(each)), "")
 
     def _state(self) -> Verdict:
         live = self._live
@@ -187,6 +195,10 @@ class _Proxy:
         if live.status.get("ready") is True and condition_holds(live, READY):
             return fine(GATEWAY_READY, "InstanceReady", "LiteLLM is ready.")
         return waiting(GATEWAY_READY, "InstanceNotReady", _complaint(live.status, condition_of(live, READY)))
+
+
+def _is_revision(variable: object) -> bool:
+    return isinstance(variable, Mapping) and variable.get("name") == REVISION_VARIABLE
 
 
 def _complaint(status: Mapping[str, Any], ready: Mapping[str, Any]) -> str:

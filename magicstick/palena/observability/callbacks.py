@@ -58,7 +58,7 @@ def with_entry(shape: Shape, live: object, wanted: Callback) -> Block:
         return {LANGFUSE: _seed(wanted)}
     block = live if isinstance(live, Mapping) else {}
     variables = _variables(wanted)
-    ours = {each["name"] for each in variables}
+    ours = [each["name"] for each in variables]  # a foreign name may be anything, also unhashable
     types = [each for each in _list(block, "types") if each not in TYPES]
     others = [each for each in _list(block, "envVars") if _name(each) not in ours]
     return {"types": [*types, wanted.type], "envVars": [*others, *variables]}

@@ -121,6 +121,24 @@ async def test_what_the_user_says_of_litellm_is_handed_on() -> None:
     assert spec["database"]["cloudnativepg"]["backup"] == backup
 
 
+@pytest.mark.parametrize("given", [None, [], [{"name": REVISION_VARIABLE, "value": "mine"}]])
+async def test_an_odd_environment_in_the_overrides_leaves_the_revision_ours(given: Any) -> None:
+    scene = GatewayScene(litellm={"overrides": {"extraEnvVars": given}})
+    await scene.running()
+    assert scene.phase == "Running"
+    assert len(revision(scene)) == 64
+
+
+@pytest.mark.parametrize("given", ["abc", 7, [1, None]])
+async def test_an_environment_that_is_no_list_of_variables_is_left_for_the_server_to_refuse(
+    given: Any,
+) -> None:
+    scene = GatewayScene(litellm={"overrides": {"extraEnvVars": given}})
+    await scene.running()
+    sent = spec_of(scene)["extraEnvVars"]
+    assert sent[: len(given)] == given if isinstance(given, list) else sent == given
+
+
 async def test_overrides_are_merged_last_and_deep() -> None:
     overrides = {
         "replicas": 7,
