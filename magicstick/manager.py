@@ -215,8 +215,7 @@ class Manager:
         for declaration in (each.declaration for each in self.controllers):
             if declaration.owns_status is not False:
                 scope = declaration.scope
-                store = self.caches.store(scope.kind, scope.namespace, scope.name, scope.label_selector)
-                found.setdefault(scope.kind.kind, []).extend(store.list())
+                found.setdefault(scope.kind.kind, []).extend(self.caches.store_of(scope).list())
         return found
 
     def _watch_ages(self) -> Iterable[tuple[str, float]]:

@@ -82,7 +82,13 @@ class Caches:
 
     @overload
     def add(
-        self, kind: Kind, *, namespace: str = "", name: str | None = None, label_selector: str = ""
+        self,
+        kind: Kind,
+        *,
+        namespace: str = "",
+        name: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
     ) -> Informer[Resource]: ...
 
     @overload
@@ -93,6 +99,7 @@ class Caches:
         namespace: str = "",
         name: str | None = None,
         label_selector: str = "",
+        field_selector: str = "",
         view: type[V],
     ) -> Informer[V]: ...
 
@@ -103,15 +110,19 @@ class Caches:
         namespace: str = "",
         name: str | None = None,
         label_selector: str = "",
+        field_selector: str = "",
         view: type[View] = Resource,
     ) -> Informer[Any]:
         """Watch a kind, from now on if the caches run. Asking for the same again gives the same.
 
         Raises:
-            ValueError: the same is watched with another view.
+            ValueError: the same is watched with another view, or a selector is none.
         """
-        scope = Scope(kind, namespace, name, label_selector)
-        known = self._informers.get(scope)
+        return self.watch(Scope(kind, namespace, name, label_selector, field_selector), view)
+
+    def watch(self, scope: Scope, view: type[View]) -> Informer[Any]:
+        """The same as `add` for a scope."""
+        kind, known = scope.kind, self._informers.get(scope)
         if known is not None:
             if known.view is not view:
                 raise ValueError(f"{known.scope} is watched with another view already")
@@ -135,25 +146,34 @@ class Caches:
     def informer(
         self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
     ) -> Informer[Any]:
-        """The informer of a place; without a selector, the only one there.
+        """The informer of a place; without labels, the only one there. For one by its fields: `informer_of`.
 
         Raises:
-            KeyError: nobody added it, or there are several and no selector says which.
+            KeyError: nobody added it, or there are several and no labels say which.
         """
-        if label_selector is not None:
-            scope = Scope(kind, namespace, name, label_selector)
-            found = [self._informers[scope]] if scope in self._informers else []
-        else:
-            place = (kind, namespace, name)
-            found = [
-                informer
-                for scope, informer in self._informers.items()
-                if (scope.kind, scope.namespace, scope.name) == place
-            ]
+        place = (kind, namespace, name)
+        found = [
+            informer
+            for scope, informer in self._informers.items()
+            if (scope.kind, scope.namespace, scope.name) == place
+            and label_selector in (None, scope.label_selector)
+        ]
         if len(found) != 1:
-            trouble = "is watched by several labels" if found else "is not watched"
+            trouble = "is watched by several selectors" if found else "is not watched"
             raise KeyError(f"{Scope(kind, namespace, name, label_selector or '')} {trouble}")
         return found[0]
+
+    def informer_of(self, scope: Scope) -> Informer[Any]:
+        """The informer of exactly this scope. KeyError when nobody added it."""
+        return self._informers[scope]
+
+    def store_of(self, scope: Scope) -> Store[Any]:
+        """The store of exactly this scope, in the view with which it was added. Raises like `informer_of`."""
+        return self.informer_of(scope).store
+
+    def state_of(self, scope: Scope) -> InformerState:
+        """The state of exactly this scope. Raises like `informer_of`."""
+        return self.informer_of(scope).state
 
     def informers(self) -> Iterator[Informer[Any]]:
         """Every informer, for metrics and health."""
@@ -230,7 +250,7 @@ class Caches:
 
         Raises:
             NotCachedError: no synced cache holds whole objects of this kind at this place; where one does
-                that is limited by labels, what it lacks may exist all the same.
+                that is limited by a selector, what it lacks may exist all the same.
         """
         found: Resource | None
         for projection in self._projections.get(kind, ()):

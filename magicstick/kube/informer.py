@@ -331,7 +331,7 @@ class Informer(Generic[V]):
             namespace=scope.namespace,
             view=self.view,
             label_selector=scope.label_selector,
-            field_selector=scope.field_selector,
+            field_selector=scope.asked_fields,
             page_size=size,
         )
         async with _closing(pages):
@@ -345,7 +345,7 @@ class Informer(Generic[V]):
             namespace=scope.namespace,
             view=self.view,
             label_selector=scope.label_selector,
-            field_selector=scope.field_selector,
+            field_selector=scope.asked_fields,
             resource_version="" if initial else str(self.store.resource_version),
             send_initial_events=initial,
             timeout_s=self._chance.uniform(*self._tuning.watch_timeout_s),

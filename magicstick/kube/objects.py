@@ -88,3 +88,5 @@ class Resource(msgspec.Struct, frozen=True, rename="camel", gc=False):
     spec: Mapping[str, Any] = {}
     status: Mapping[str, Any] = {}
     data: Mapping[str, str] = {}
+    type: str = ""
+    """Of a Secret what it is for, which never changes; no other kind that is read whole has such a field."""

@@ -29,20 +29,20 @@ class Projection(Generic[V]):
         scope = self.informer.scope
         return (
             self._whole
-            and not scope.label_selector
+            and not scope.selects
             and scope.covers_key(key)
             and self.informer.state is InformerState.SYNCED
         )
 
     def known(self, key: ObjectKey) -> Resource | None:
-        """The whole object where the store has it; None says nothing, since labels may leave it out."""
+        """The whole object where the store has it; None says nothing, since a selector may leave it out."""
         if not self._whole or self.informer.state is not InformerState.SYNCED:
             return None
         return cast("Resource | None", self.informer.store.get(key))
 
     def written(self, obj: Resource) -> None:
         """Take what a write returned, where the object belongs to the list and the view can hold it."""
-        if not self._fits or not self.informer.scope.covers(obj.metadata):
+        if not self._fits or not self.informer.scope.covers(obj):
             return
         view = self.informer.view
         if isinstance(obj, view):

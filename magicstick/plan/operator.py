@@ -64,8 +64,7 @@ class Operator:
 
     def store(self, declaration: Declaration) -> Store[Resource]:
         """The primary objects of a reconciler."""
-        scope = declaration.scope
-        return self.caches.store(scope.kind, scope.namespace, scope.name, scope.label_selector)
+        return self.caches.store_of(declaration.scope)
 
     def follow(self, wake: Wake) -> None:
         """Have `wake` called for every change from now on, as in the daemon."""
@@ -96,8 +95,7 @@ class Operator:
 
         self.store(declaration).subscribe(primary)
         for edge in declaration.edges:
-            store = self.caches.store(edge.kind, edge.namespace, edge.name, edge.label_selector)
-            store.subscribe(along(edge))
+            self.caches.store_of(edge.scope).subscribe(along(edge))
 
 
 def scopes(declaration: Declaration) -> Iterator[Scope]:

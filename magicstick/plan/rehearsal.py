@@ -203,9 +203,7 @@ class _Stage:
         unread: dict[str, bool] = {}
         for name in {name for name, _ in self._work.done}:
             for scope in scopes(self._operator.reconcilers[name].declaration):
-                informer = self._caches.informer(
-                    scope.kind, scope.namespace, scope.name, scope.label_selector
-                )
+                informer = self._caches.informer_of(scope)
                 if informer.state in (InformerState.FAILING, InformerState.SYNCING):
                     reason = informer.reason or "no answer in time"
                     unread[f"{scope} cannot be read: {reason}"] = reason.startswith("Forbidden")

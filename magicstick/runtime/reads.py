@@ -18,21 +18,15 @@ from magicstick.runtime.reconciler import Declaration
 class Stores(Protocol):
     """Where stores come from; `kube.cache.Caches` is the real one."""
 
-    def add(
-        self, kind: Kind, *, namespace: str, name: str | None, label_selector: str, view: type[View]
-    ) -> object:
+    def watch(self, scope: Scope, view: type[View]) -> object:
         """Watch a scope from now on; the same again is harmless, another view of it a ValueError."""
         ...
 
-    def store(
-        self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
-    ) -> Store[Any]:
-        """The store of a scope; without a selector, of the only one at the place."""
+    def store_of(self, scope: Scope) -> Store[Any]:
+        """The store of a scope. KeyError for one that nobody watches, as below."""
         ...
 
-    def state(
-        self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
-    ) -> InformerState:
+    def state_of(self, scope: Scope) -> InformerState:
         """The state of a scope."""
         ...
 
@@ -76,13 +70,7 @@ class Reads:
             known.append(scope)
         if view is None and self._is_watched(scope):
             return
-        self._stores.add(
-            scope.kind,
-            namespace=scope.namespace,
-            name=scope.name,
-            label_selector=scope.label_selector,
-            view=view or Resource,
-        )
+        self._stores.watch(scope, view or Resource)
 
     def _is_watched(self, scope: Scope) -> bool:
         try:
@@ -93,10 +81,10 @@ class Reads:
 
     def at(self, scope: Scope) -> Store[Any]:
         """The store of a declared scope."""
-        return self._stores.store(scope.kind, scope.namespace, scope.name, scope.label_selector)
+        return self._stores.store_of(scope)
 
     def _state(self, scope: Scope) -> InformerState:
-        return self._stores.state(scope.kind, scope.namespace, scope.name, scope.label_selector)
+        return self._stores.state_of(scope)
 
     def store(self, kind: Kind, namespace: str | None = None, name: str | None = None) -> Store[Any]:
         """The store of a kind. What it lacks is absent only while it is `synced`.

@@ -55,6 +55,8 @@ class Edge(Generic[V]):
     name: str | None = None
     """The scope of the watch: one namespace ("" for all), one object (None for all)."""
     label_selector: str = ""
+    field_selector: str = ""
+    """What is left out of the watch at the server, as `type!=helm.sh/release.v1` (see `kube.scope`)."""
     view: type[View] | None = None
     """What is kept of each object; None for what another reader asks for, and all of it by default."""
     priority: Priority = Priority.NORMAL
@@ -63,7 +65,7 @@ class Edge(Generic[V]):
     @property
     def scope(self) -> Scope:
         """What is watched."""
-        return Scope(self.kind, self.namespace, self.name, self.label_selector)
+        return Scope(self.kind, self.namespace, self.name, self.label_selector, self.field_selector)
 
 
 @dataclass(frozen=True, slots=True)

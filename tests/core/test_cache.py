@@ -13,6 +13,7 @@ from magicstick.kube.discovery import CrdView, Discovery
 from magicstick.kube.informer import InformerState, InitialList, Tuning
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
 from magicstick.kube.objects import MetadataOnly, ObjectMeta, Resource
+from magicstick.kube.scope import Scope
 from tests.support.apiserver import Answer, Hang, ScriptedServer, Stream, listing, status
 from tests.support.objects import GADGET, WIDGET, widget, widget_body
 from tests.support.waiting import SkippingClock, dice, eventually
@@ -85,7 +86,7 @@ async def test_of_several_selectors_at_one_place_one_has_to_be_named(caches: Cac
     whole, web = caches.add(WIDGET), caches.add(WIDGET, label_selector="app=web")
     assert caches.informer(WIDGET, label_selector="") is whole
     assert caches.informer(WIDGET, label_selector="app=web") is web
-    with pytest.raises(KeyError, match="watched by several labels"):
+    with pytest.raises(KeyError, match="watched by several selectors"):
         caches.informer(WIDGET)
     with pytest.raises(KeyError, match="not watched"):
         caches.informer(WIDGET, label_selector="app=db")
@@ -270,9 +271,9 @@ class Slim(msgspec.Struct, frozen=True, gc=False):
     spec: Spec = Spec()
 
 
-class WithType(msgspec.Struct, frozen=True, gc=False):
+class WithImmutable(msgspec.Struct, frozen=True, gc=False):
     metadata: ObjectMeta
-    type: str = ""
+    immutable: str = ""
 
 
 class Grace(ObjectMeta, frozen=True, rename="camel", gc=False):
@@ -307,6 +308,36 @@ async def test_a_write_that_labels_keep_out_of_a_list_is_kept_out_of_its_store(c
     assert len(store) == 1
 
 
+async def test_a_write_that_fields_keep_out_of_a_list_is_kept_out_of_its_store(caches: Caches) -> None:
+    store = caches.add(WIDGET, field_selector="type!=large").store
+    caches.written(WIDGET, msgspec.structs.replace(widget("a", 5), type="large"))
+    assert len(store) == 0
+    caches.written(WIDGET, msgspec.structs.replace(widget("b", 6), type="small"))
+    assert len(store) == 1
+
+
+async def test_what_a_list_by_fields_lacks_may_exist_all_the_same(
+    server: ScriptedServer, caches: Caches, run: Callable[[], None]
+) -> None:
+    caches.add(WIDGET, field_selector="type!=large")
+    run()
+    stream = await listed(server, WIDGETS, 7, widget_body("a", 5))
+    assert stream.request.query["fieldSelector"] == "type!=large"
+    await eventually(lambda: caches.state(WIDGET) is InformerState.SYNCED)
+    assert caches.live(WIDGET, A) is not None
+    with pytest.raises(NotCachedError):
+        caches.live(WIDGET, ObjectKey("default", "b"))
+
+
+async def test_lists_of_one_place_by_different_fields_are_told_apart(caches: Caches) -> None:
+    scope = Scope(WIDGET, field_selector="type!=large")
+    whole, small = caches.add(WIDGET), caches.add(WIDGET, field_selector="type!=large")
+    assert caches.informer_of(Scope(WIDGET)) is whole
+    assert caches.informer_of(scope) is small
+    assert caches.store_of(scope) is small.store
+    assert caches.watch(scope, Resource) is small
+
+
 async def test_a_write_reaches_slim_views_as_the_watch_would_decode_it(caches: Caches) -> None:
     slim = caches.add(WIDGET, view=Slim).store
     metadata = caches.add(WIDGET, namespace="default", view=MetadataOnly).store
@@ -320,9 +351,9 @@ async def test_a_write_reaches_slim_views_as_the_watch_would_decode_it(caches: C
     assert metadata.get(A) == msgspec.json.decode(msgspec.json.encode(body), type=MetadataOnly)
 
 
-@pytest.mark.parametrize("view", [WithType, WithGrace])
+@pytest.mark.parametrize("view", [WithImmutable, WithGrace])
 async def test_a_view_of_more_than_a_write_returns_waits_for_the_watch(
-    caches: Caches, view: type[WithType | WithGrace]
+    caches: Caches, view: type[WithImmutable | WithGrace]
 ) -> None:
     store = caches.add(WIDGET, view=view).store
     caches.written(WIDGET, widget("a", 5))

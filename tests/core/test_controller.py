@@ -12,7 +12,8 @@ import pytest
 from magicstick.kube.errors import Forbidden, Unavailable
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import NODE, ObjectKey
-from magicstick.kube.objects import View
+from magicstick.kube.objects import MetadataOnly, View
+from magicstick.kube.scope import Scope
 from magicstick.runtime.controller import JITTER, Controller
 from magicstick.runtime.plan import Plan
 from magicstick.runtime.queue import Priority
@@ -261,7 +262,7 @@ async def test_a_kind_that_comes_goes_or_fails_wakes_everything(state: InformerS
 
 async def test_the_state_of_a_kind_that_nobody_reads_wakes_nobody() -> None:
     bench = Bench()
-    bench.stores.add(NODE, namespace="", name=None, label_selector="", view=object)  # type: ignore[arg-type] # any view will do
+    bench.stores.watch(Scope(NODE), MetadataOnly)
     bench.widget()
     async with bench.running():
         await bench.settled()

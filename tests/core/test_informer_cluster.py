@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from magicstick.kube.cache import Caches
 from magicstick.kube.client import Client
 from magicstick.kube.config import ClusterConfig
 from magicstick.kube.discovery import CrdView, Discovery
+from magicstick.kube.errors import NotFound
 from magicstick.kube.informer import InformerState, InitialList, Tuning
 from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, Kind, ObjectKey
 from magicstick.kube.objects import MetadataOnly, ObjectMeta, Resource
@@ -161,6 +163,66 @@ async def test_selectors_mean_what_the_server_takes_them_to_mean(
     async for page in client.pages(CONFIG_MAP, namespace=namespace, view=Resource, label_selector=selector):
         found = {obj.metadata.name for obj in page.items}
     assert found == {f"m{number}" for number, some in enumerate(labels) if matches_labels(selector, some)}
+
+
+# --- selecting by fields -------------------------------------------------------------------------
+
+SECRET = Kind("", "v1", "Secret", "secrets")
+LARGE = "helm.sh/release.v1"
+NOT_LARGE = f"type!={LARGE},type!=kubernetes.io/service-account-token"
+
+
+def secret(namespace: str, name: str, type_: str, pretended: str = "") -> dict[str, Any]:
+    """A Secret that pretends in every place but its type to be of another."""
+    fake = {"type": pretended} if pretended else {}
+    metadata = {"name": name, "namespace": namespace, "labels": {"type": "x"}, "annotations": fake}
+    return {"metadata": metadata, "type": type_, "stringData": fake}
+
+
+@pytest.mark.parametrize("way", [InitialList.STREAM, InitialList.PAGES])
+async def test_what_is_outside_of_a_selection_by_fields_never_reaches_the_store(
+    client: Client, namespace: str, run: Run, way: InitialList
+) -> None:
+    await client.create(SECRET, secret(namespace, "before", "Opaque", pretended=LARGE))
+    await client.create(SECRET, secret(namespace, "large", LARGE, pretended="Opaque"))
+    caches = Caches(client, tuning=Tuning(initial_list=way))
+    store = caches.add(SECRET, namespace=namespace, field_selector=NOT_LARGE).store
+    heard = set[str]()
+    store.subscribe(lambda old, new: heard.update(each.metadata.name for each in (old, new) if each))
+    run(caches)
+    await caches.wait_synced(20)
+    assert {each.metadata.name for each in store.list()} == {"before"}
+    for name, type_ in (("later-large", LARGE), ("later", "Opaque")):
+        body = secret(namespace, name, type_, pretended="Opaque" if type_ == LARGE else LARGE)
+        caches.written(SECRET, await client.create(SECRET, body))
+    touched = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "later-large", "namespace": namespace, "labels": {"touched": "yes"}},
+    }
+    written = await client.apply(SECRET, touched)
+    caches.written(SECRET, written)
+    await client.create(SECRET, secret(namespace, "last", "Opaque"))
+    await eventually(lambda: ObjectKey(namespace, "last") in store)
+    assert heard == {"before", "later", "last"}
+    assert {each.type for each in store.list()} == {"Opaque"}
+
+
+async def test_a_successor_outside_of_the_selection_is_a_deletion(
+    client: Client, namespace: str, run: Run
+) -> None:
+    caches, key = Caches(client), ObjectKey(namespace, "a")
+    store = caches.add(SECRET, namespace=namespace, field_selector=NOT_LARGE).store
+    run(caches)
+    await caches.wait_synced(20)
+    for number, (type_, there) in enumerate((("Opaque", True), (LARGE, False), ("example.com/own", True))):
+        with suppress(NotFound):
+            await client.delete(SECRET, key)
+        created = await client.create(SECRET, secret(namespace, "a", type_))
+        mark = await client.create(SECRET, secret(namespace, f"mark-{number}", "Opaque"))
+        await eventually(partial(store.get, mark.metadata.key))
+        assert (key in store) is there
+        assert not there or store.get(key) == created
 
 
 # --- what lists and events say of a version ------------------------------------------------------

@@ -5,6 +5,7 @@ import pytest
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CONFIG_MAP, NODE, Kind
 from magicstick.kube.objects import MetadataOnly, Resource
+from magicstick.kube.scope import Scope
 from magicstick.runtime.reads import ReadNotDeclaredError, Reads
 from magicstick.runtime.reconciler import Declaration, Edge
 from tests.support.objects import GADGET, WIDGET
@@ -63,12 +64,12 @@ def test_of_several_places_of_a_kind_one_has_to_be_named(stores: FakeStores) -> 
 
 
 def test_a_kind_is_taken_in_the_view_in_which_it_is_watched(stores: FakeStores) -> None:
-    stores.add(NODE, namespace="", name=None, label_selector="", view=MetadataOnly)
+    stores.watch(Scope(NODE), MetadataOnly)
     assert Reads(stores, declaring(edge(NODE))).store(NODE) is stores.store(NODE)
 
 
 def test_two_views_of_one_place_are_refused(stores: FakeStores) -> None:
-    stores.add(NODE, namespace="", name=None, label_selector="", view=MetadataOnly)
+    stores.watch(Scope(NODE), MetadataOnly)
     with pytest.raises(ValueError, match="another view"):
         Reads(stores, declaring(replace(edge(NODE), view=Resource)))
 

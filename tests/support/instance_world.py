@@ -18,6 +18,7 @@ from magicstick.catalogs.modules import ModuleCatalog
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
+from magicstick.kube.scope import Scope
 from magicstick.kube.store import MODIFIED, Store
 from magicstick.modules.reconciler import ModuleReconciler
 from magicstick.runtime.plan import Plan
@@ -41,27 +42,25 @@ class Places:
         self.handlers: list[Callable[[Kind, InformerState], None]] = []
         self._version = 100
 
-    def add(
-        self,
-        kind: Kind,
-        *,
-        namespace: str,
-        name: str | None,
-        label_selector: str,  # noqa: ARG002 - as the protocol says
-        view: type[View],  # noqa: ARG002 - as above
-    ) -> object:
-        if (kind, namespace, name) not in self.stores:
-            store: Store[Any] = Store(kind.plural)
+    def watch(self, scope: Scope, view: type[View]) -> object:  # noqa: ARG002 - as the protocol says
+        place = (scope.kind, scope.namespace, scope.name)
+        if place not in self.stores:
+            store: Store[Any] = Store(scope.kind.plural)
             store.replace([], 1)
-            self.stores[kind, namespace, name] = store
+            self.stores[place] = store
         return None
+
+    def store_of(self, scope: Scope) -> Store[Any]:
+        return self.store(scope.kind, scope.namespace, scope.name)
+
+    def state_of(self, scope: Scope) -> InformerState:
+        return self.state(scope.kind, scope.namespace, scope.name)
 
     def store(
         self,
         kind: Kind,
         namespace: str = "",
         name: str | None = None,
-        label_selector: str | None = None,  # noqa: ARG002 - as the protocol says
     ) -> Store[Any]:
         return self.stores[kind, namespace, name]
 
@@ -70,7 +69,6 @@ class Places:
         kind: Kind,
         namespace: str = "",
         name: str | None = None,
-        label_selector: str | None = None,  # noqa: ARG002 - as the protocol says
     ) -> InformerState:
         if (kind, namespace, name) not in self.stores:
             raise KeyError(kind)

@@ -41,18 +41,21 @@ class FakeStores:
         self._views: dict[Scope, type[View]] = {}
         self._handlers: list[Callable[[Kind, InformerState], None]] = []
 
-    def add(
-        self, kind: Kind, *, namespace: str, name: str | None, label_selector: str, view: type[View]
-    ) -> object:
-        scope = Scope(kind, namespace, name, label_selector)
+    def watch(self, scope: Scope, view: type[View]) -> object:
         if self._views.setdefault(scope, view) is not view:
             raise ValueError(f"{scope} is watched with another view already")
         if scope not in self._stores:
-            self._stores[scope] = Store(str(kind))
+            self._stores[scope] = Store(str(scope.kind))
             self._states[scope] = self._initial
             if self._initial is InformerState.SYNCED:
                 self._stores[scope].replace([], 1)
         return self._stores[scope]
+
+    def store_of(self, scope: Scope) -> Store[Any]:
+        return self._stores[scope]
+
+    def state_of(self, scope: Scope) -> InformerState:
+        return self._states[scope]
 
     def store(
         self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None

@@ -1,7 +1,7 @@
 """Edges that several kinds declare alike (spec: palena §9)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from magicstick.kube.discovery import CrdView
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
@@ -9,24 +9,35 @@ from magicstick.kube.objects import Resource, View
 from magicstick.palena.common import labels
 from magicstick.palena.common.owners import owner_keys
 from magicstick.palena.common.schemas import SchemaView
+from magicstick.palena.common.secrets import SECRET
 from magicstick.runtime.conditions import READY, conditions_of, find
 from magicstick.runtime.reconciler import Edge
 
 WakesAll = Callable[[], Iterable[ObjectKey]]
 
+READ_SECRETS: Final = "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token"
+"""The Secrets that anybody may name. Those that Helm and the API server keep for themselves are many, and
+Helm's are large: none of them is even sent to us."""
+
 
 def owned(kind: Kind, primary: Kind, why: str, *, labelled: bool = True) -> Edge[Any]:
     """Objects of `kind` that were made for objects of `primary`: a change or a deletion wakes the owner.
 
-    `labelled`: only what Palena generates is watched. Foreign kinds of which others are read as well,
-    and Secrets, are watched whole.
+    `labelled`: only what Palena generates is watched. Foreign kinds of which others are read as well are
+    watched whole, and so are Secrets, but for `READ_SECRETS`.
     """
     return Edge(
         kind,
         lambda old, new: owner_keys(primary, old, new),
         why,
         label_selector=labels.OURS if labelled else "",
+        field_selector=READ_SECRETS if kind == SECRET else "",
     )
+
+
+def read_secrets(wakes: Callable[[View | None, View | None], Iterable[ObjectKey]], why: str) -> Edge[Any]:
+    """Secrets that others make and an object names, or that are made for it elsewhere."""
+    return Edge(SECRET, wakes, why, field_selector=READ_SECRETS)
 
 
 def definitions(needed: Sequence[Kind], wakes_all: WakesAll, why: str) -> Edge[CrdView]:

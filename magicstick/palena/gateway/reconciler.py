@@ -12,7 +12,7 @@ from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
 from magicstick.palena.common import labels
 from magicstick.palena.common.declaring import declare
-from magicstick.palena.common.edges import definitions, owned, schema
+from magicstick.palena.common.edges import definitions, owned, read_secrets, schema
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.kinds import NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
@@ -42,7 +42,7 @@ NAME: Final = "palena-gateway"
 class GatewayReconciler:
     """Keeps database, cache, LiteLLM and NetworkPolicies of each PalenaGateway, and its status.
 
-    The watch needs: PalenaGateways and PalenaModels, the objects that are made for gateways, all Secrets,
+    The watch needs: PalenaGateways and PalenaModels, the objects that are made for gateways, Secrets,
     Clusters, LiteLLMInstances, StorageClasses, and the definitions of foreign kinds.
     """
 
@@ -125,8 +125,7 @@ class GatewayReconciler:
     def _surrounding_edges(self) -> tuple[Edge[Any], ...]:
         foreign = (CNPG_CLUSTER, LITELLM_INSTANCE)
         return (
-            Edge(
-                SECRET,
+            read_secrets(
                 self._readers.wakes(SECRET),
                 "the addresses and keys that gateways are given, and those that CloudNativePG makes",
             ),

@@ -15,7 +15,7 @@ from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.palena.common import labels
 from magicstick.palena.common.declaring import declare
-from magicstick.palena.common.edges import definitions, gateway_changed, owned, schema
+from magicstick.palena.common.edges import definitions, gateway_changed, owned, read_secrets, schema
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.model_refs import gateways_of
@@ -40,7 +40,7 @@ MADE: Final = (LITELLM_MODEL, SECRET)
 class ModelReconciler:
     """Keeps one LiteLLMModel on each gateway that a PalenaModel names, and its status.
 
-    The watch needs: PalenaModels and PalenaGateways, LiteLLMModels, all Secrets, ModelActivations, and the
+    The watch needs: PalenaModels and PalenaGateways, LiteLLMModels, Secrets, ModelActivations, and the
     definitions of foreign kinds.
     """
 
@@ -143,7 +143,7 @@ class ModelReconciler:
         return (
             owned(LITELLM_MODEL, PALENA_MODEL, "what gateways say of the model", labelled=False),
             owned(SECRET, PALENA_MODEL, "whether copied keys are as they should be", labelled=False),
-            Edge(SECRET, self._readers.wakes(SECRET), "the provider's key"),
+            read_secrets(self._readers.wakes(SECRET), "the provider's key"),
             Edge(
                 PALENA_GATEWAY,
                 self._readers.wakes(PALENA_GATEWAY),

@@ -25,7 +25,7 @@ from magicstick.palena.common import gateway_names
 from magicstick.palena.common.addresses import CLUSTER_DOMAIN
 from magicstick.palena.common.children import text
 from magicstick.palena.common.declaring import declare
-from magicstick.palena.common.edges import definitions, gateway_changed, owned, schema
+from magicstick.palena.common.edges import definitions, gateway_changed, owned, read_secrets, schema
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.gateways import find_gateway
@@ -187,7 +187,7 @@ class ObservabilityReconciler:
         foreign = (LANGFUSE_INSTANCE, LITELLM_INSTANCE, CNPG_CLUSTER, CNPG_DATABASE, CNPG_DATABASE_ROLE)
         edges = (
             *_own_edges(),
-            Edge(SECRET, self._by_secret, "whether what Langfuse is given is there, and the same"),
+            read_secrets(self._by_secret, "whether what Langfuse is given is there, and the same"),
             Edge(
                 PALENA_GATEWAY,
                 self._referrers.wakes(PALENA_GATEWAY),

@@ -20,7 +20,7 @@ from magicstick.kube.objects import Resource, View
 from magicstick.palena.common.addresses import CLUSTER_DOMAIN
 from magicstick.palena.common.children import text
 from magicstick.palena.common.declaring import declare
-from magicstick.palena.common.edges import definitions, gateway_changed, owned, schema
+from magicstick.palena.common.edges import definitions, gateway_changed, owned, read_secrets, schema
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.gateways import find_gateway
@@ -162,7 +162,7 @@ class UiReconciler:
     def _surrounding_edges(self) -> tuple[Edge[Any], ...]:
         wakes = self._referrers.wakes
         return (
-            Edge(SECRET, self._by_secret, "whether the keys that a chat is given are there, and the same"),
+            read_secrets(self._by_secret, "whether the keys that a chat is given are there, and the same"),
             Edge(
                 PALENA_GATEWAY,
                 wakes(PALENA_GATEWAY),
