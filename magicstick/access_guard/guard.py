@@ -39,7 +39,10 @@ T = TypeVar("T")
 DEADLINE_S: Final = 5.0
 """Well before the gateway itself gives up."""
 AT_A_TIME: Final = 256
-"""So many facts are asked for at once; others wait, as long as their time lasts."""
+"""So many facts are asked for at once of each of the two; others wait, as long as their time lasts.
+
+Of each by itself, so that an identity provider that does not answer holds up nobody who needs none.
+"""
 
 CLUSTER, IDENTITY = "the API server", "the identity provider"
 
@@ -81,7 +84,8 @@ class Guard:
         self._owners: SingleFlight[Secret, Principal | Absent] = SingleFlight()
         self._people: SingleFlight[str, Person | Absent] = SingleFlight()
         self._groups: SingleFlight[GroupsOf, frozenset[str]] = SingleFlight()
-        self._places = asyncio.Semaphore(AT_A_TIME)
+        self._at_cluster = asyncio.Semaphore(AT_A_TIME)
+        self._at_identity = asyncio.Semaphore(AT_A_TIME)
         self._troubles = Troubles()
 
     async def __aenter__(self) -> Self:
@@ -118,16 +122,18 @@ class Guard:
 
     async def _learn(self, need: Need, known: Known) -> Known:
         """What is known, and what was needed as well."""
-        ask, sources = self._bounded, self._sources
+        sources = self._sources
         match need:
             case InstanceNamed(name):
-                instance = await self._instances.share(name, ask(sources.instance, name))
+                ask = self._bounded(self._at_cluster, sources.instance, name)
+                instance = await self._instances.share(name, ask)
                 self._troubles.ended(CLUSTER)
                 return replace(known, instance=instance)
             case OwnerOf(token):
                 principal: Principal | Absent | None = sources.remembered(token)
                 if principal is None:
-                    principal = await self._owners.share(token, ask(sources.principal, token))
+                    find = self._bounded(self._at_identity, sources.principal, token)
+                    principal = await self._owners.share(token, find)
                 return replace(known, principal=principal)
             case PersonWith(subject, wanted):
                 known = await self._person(subject, wanted, known)
@@ -138,23 +144,24 @@ class Guard:
 
     async def _person(self, subject: str, wanted: frozenset[str], known: Known) -> Known:
         """What is known, and who somebody is; with their groups, where those will matter."""
-        person = self._people.share(subject, self._bounded(self._sources.person, subject))
+        ask = self._bounded(self._at_identity, self._sources.person, subject)
+        person = self._people.share(subject, ask)
         if not wanted:
             return replace(known, person=await person)
         found, groups = await asyncio.gather(person, self._groups_of(GroupsOf(subject, wanted)))
         return replace(known, person=found, groups=groups)
 
     def _groups_of(self, need: GroupsOf) -> "asyncio.Future[frozenset[str]]":
-        ask = self._bounded(self._sources.groups, need.subject, need.wanted)
+        ask = self._bounded(self._at_identity, self._sources.groups, need.subject, need.wanted)
         return self._groups.share(need, ask)
 
     def _bounded(
-        self, ask: Callable[P, Awaitable[T]], *what: P.args, **also: P.kwargs
+        self, places: asyncio.Semaphore, ask: Callable[P, Awaitable[T]], *what: P.args, **also: P.kwargs
     ) -> Callable[[], Awaitable[T]]:
-        """The same in bounded time, since others wait for the answer as well, and one of so many."""
+        """The same in bounded time, since others wait for the answer as well, and at one of the places."""
 
         async def asking() -> T:
-            async with asyncio.timeout(self._deadline_s), self._places:
+            async with asyncio.timeout(self._deadline_s), places:
                 return await ask(*what, **also)
 
         return asking
