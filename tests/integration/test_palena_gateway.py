@@ -156,17 +156,23 @@ async def test_what_is_retained_is_let_go_and_taken_over_by_a_successor(corner: 
         uid = corner.must("clusters", CLUSTER)["metadata"]["uid"]
         await corner.delete(GATEWAYS, "gw")
         await corner.until_gone(GATEWAYS, "gw")
-        for plural, name in (("clusters", CLUSTER), ("secrets", REDIS), ("secrets", f"{LITELLM}-keys")):
+        walls = {f"gw-palena-{each}" for each in ("default-deny", "cnpg-internal")}
+        kept = [("clusters", CLUSTER), ("secrets", REDIS), ("secrets", f"{LITELLM}-keys")]
+        kept += [("networkpolicies", each) for each in walls]
+        for plural, name in kept:
             metadata = corner.must(plural, name)["metadata"]
             assert not metadata.get("ownerReferences")
             assert metadata["labels"]["palena.ai/retained"] == "true"
         await corner.collect_garbage()
+        assert corner.names("networkpolicies") == walls, "the database runs on, as closed as it was"
         await corner.gateway(deletionPolicy="Retain")
         await corner.all_ready()
         assert corner.must("clusters", CLUSTER)["metadata"]["uid"] == uid
         assert corner.must("clusters", CLUSTER)["metadata"]["ownerReferences"]
         assert corner.must("secrets", f"{LITELLM}-keys")["data"] == keys
         assert corner.must("secrets", REDIS)["data"] == password
+        for plural, name in kept:
+            assert "palena.ai/retained" not in corner.must(plural, name)["metadata"]["labels"]
         await corner.quiet()
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource
-from magicstick.palena.common.owners import Owner, is_foreign, is_owned_by
+from magicstick.palena.common.owners import Owner, is_foreign
+from magicstick.palena.common.retention import taken_over
 from magicstick.runtime.plan import Apply, Delete, Step
 
 Object = dict[str, Any]
@@ -25,8 +26,13 @@ class Desired:
 
 
 def applied(owner: Owner, wanted: Iterable[Desired]) -> tuple[Step, ...]:
-    """What makes them true, those of others left alone."""
-    return tuple(Apply(each.kind, each.body) for each in wanted if not is_foreign(each.live, owner))
+    """What makes them true, those of others left alone; what was retained is taken over."""
+    return tuple(
+        step
+        for each in wanted
+        if not is_foreign(each.live, owner)
+        for step in (Apply(each.kind, each.body), *taken_over(each.kind, each.live, owner))
+    )
 
 
 def conflict(owner: Owner, wanted: Iterable[Desired]) -> str:
@@ -43,9 +49,9 @@ def conflict(owner: Owner, wanted: Iterable[Desired]) -> str:
 
 
 def removed(owner: Owner, present: Iterable[tuple[Kind, Resource | None]]) -> tuple[Step, ...]:
-    """What deletes those of them that are this owner's and not going already."""
+    """What deletes those of them that are this owner's, or were left to it, and not going already."""
     return tuple(
         Delete(kind, live.metadata.key, live.metadata.uid)
         for kind, live in present
-        if live is not None and is_owned_by(live, owner) and not live.metadata.dying
+        if live is not None and not is_foreign(live, owner) and not live.metadata.dying
     )

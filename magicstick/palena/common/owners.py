@@ -8,13 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-import msgspec
-
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
 from magicstick.palena.common import labels
 from magicstick.palena.common.names import label_value
-from magicstick.runtime.plan import Patch
 
 Object = dict[str, Any]
 
@@ -125,13 +122,6 @@ def part(kind: Kind, live: Resource, fields: Mapping[str, Any]) -> Object:
         "metadata": {"name": where.name, **place, **bound},
         **fields,
     }
-
-
-def retain(kind: Kind, live: Resource, owner: Owner) -> Patch:
-    """What lets an object outlive its owner: our reference goes, and a label says why it stays."""
-    others = [msgspec.to_builtins(each) for each in live.metadata.owner_references if each.uid != owner.uid]
-    body = {"metadata": {"labels": {labels.RETAINED: labels.TRUE}, "ownerReferences": others or None}}
-    return Patch(kind, live.metadata.key, live.metadata.uid, body)
 
 
 def is_owned_by(live: View, owner: Owner) -> bool:

@@ -17,6 +17,7 @@ from magicstick.kube.differ import holds
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.owners import Owner, is_foreign, metadata
+from magicstick.palena.common.retention import taken_over
 from magicstick.palena.common.verdicts import Verdict, failed
 from magicstick.runtime.plan import Apply, Create, Step
 
@@ -136,7 +137,8 @@ def ensure(
         return SecretState(steps=(Create(SECRET, {**body, "type": recipe.type}),))
     # Who owns its fields makes no difference: taking them over would be a second write for each Secret.
     steps = () if holds(body, live) else (Apply(SECRET, body),)
-    return SecretState(wanted if wanted.keys() <= have.keys() else {}, steps)
+    complete = wanted.keys() <= have.keys()
+    return SecretState(wanted if complete else {}, (*steps, *taken_over(SECRET, live, owner)))
 
 
 def _instructions(
@@ -199,7 +201,7 @@ def read_key(
     """
     where = f"the Secret {namespace}/{name}"
     if live is None:
-        return SecretValue("", SECRET_NOT_FOUND, f"{where} does not exist, or is a service account's token")
+        return SecretValue("", SECRET_NOT_FOUND, f"{where} does not exist")
     if key not in live.data:
         return SecretValue("", SECRET_KEY_MISSING, f"{where} has no key {key}")
     value = values_of(live).get(key)

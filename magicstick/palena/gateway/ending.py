@@ -1,7 +1,8 @@
 """The end of a gateway: LiteLLM, then Redis, then the database, each only when the one before is gone.
 
 (spec: palena §4.7). Consumers do not hold it up: that would keep a namespace from being deleted for ever.
-With `deletionPolicy: Retain`, the data stays, and with it every Secret without which it is worth nothing.
+With `deletionPolicy: Retain`, the data stays, and with it every Secret without which it is worth nothing, and
+the walls around it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,18 +11,17 @@ from typing import Final
 from magicstick.api.kinds import CNPG_CLUSTER, LITELLM_INSTANCE
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
-from magicstick.palena.common.kinds import PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
-from magicstick.palena.common.labels import RETAINED, TRUE
-from magicstick.palena.common.owners import is_owned_by, retain
+from magicstick.palena.common.kinds import NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
+from magicstick.palena.common.owners import is_owned_by
+from magicstick.palena.common.retention import released, spared
 from magicstick.palena.common.secrets import SECRET
 from magicstick.palena.common.teardown import Stage, Target
 from magicstick.palena.gateway import names
 from magicstick.palena.gateway.observation import GatewayObservation, Place, places
-from magicstick.runtime.plan import Patch, Step
+from magicstick.palena.gateway.policies import CNPG_INTERNAL, DEFAULT_DENY
 
 ORPHAN: Final = "orphan"
 """The finalizer of a deletion that is to leave everything that was made."""
-RETENTION: Final = "persistentVolumeClaimRetentionPolicy"
 
 
 def stages(o: GatewayObservation) -> Sequence[Stage]:
@@ -29,8 +29,7 @@ def stages(o: GatewayObservation) -> Sequence[Stage]:
     if o.subject.blind:
         return (Stage("what was made for the gateway", unknown=o.subject.blind),)
     if ORPHAN in o.subject.live.metadata.finalizers:
-        kept = places(o.name)
-        return (Stage("what was made for the gateway", steps=tuple(_released(o, kept))),)
+        return (_kept(o, "what was made for the gateway", places(o.name)),)
     return (*_litellm(o), *_redis(o), *_database(o))
 
 
@@ -49,19 +48,27 @@ def _redis(o: GatewayObservation) -> Iterator[Stage]:
     """The volume goes with the StatefulSet, unless it is told in time to leave it."""
     name = names.redis(o.name)
     workload = ((STATEFUL_SET, name), (SERVICE, name), (SERVICE, names.redis_headless(o.name)))
-    spared = tuple(_spared_volume(o)) if retains(o) else ()
-    yield Stage(f"StatefulSet and Services of {name}", _targets(o, *workload), spared)
+    volume = o.find(PERSISTENT_VOLUME_CLAIM, names.redis_claim(o.name))
+    first = tuple(spared(o.owner, o.find(STATEFUL_SET, name), volume)) if retains(o) else ()
+    yield Stage(f"StatefulSet and Services of {name}", _targets(o, *workload), first)
     if not retains(o):
         yield Stage(f"Secret {name}", _targets(o, (SECRET, name)))
 
 
 def _database(o: GatewayObservation) -> Iterator[Stage]:
+    """A database that is kept runs on, so the walls around it stay as well."""
     name = names.cluster(o.name)
     if not retains(o):
         yield Stage(f"Cluster {name}", _targets(o, (CNPG_CLUSTER, name)))
         return
-    kept = ((CNPG_CLUSTER, name), (SECRET, names.keys_secret(o.name)), (SECRET, names.redis(o.name)))
-    yield Stage("the data that is kept", steps=tuple(_released(o, kept)))
+    walls = tuple((NETWORK_POLICY, names.policy(o.name, each)) for each in (DEFAULT_DENY, CNPG_INTERNAL))
+    secrets = ((SECRET, names.keys_secret(o.name)), (SECRET, names.redis(o.name)))
+    guarded = walls if o.find(CNPG_CLUSTER, name) is not None else ()
+    yield _kept(o, "the data that is kept", (*guarded, (CNPG_CLUSTER, name), *secrets))
+
+
+def _kept(o: GatewayObservation, what: str, wanted: Sequence[Place]) -> Stage:
+    return Stage(what, steps=tuple(released(o.owner, ((kind, o.find(kind, name)) for kind, name in wanted))))
 
 
 def _targets(o: GatewayObservation, *wanted: Place) -> tuple[Target, ...]:
@@ -73,26 +80,3 @@ def _ours(o: GatewayObservation, wanted: Sequence[Place]) -> Iterator[tuple[Kind
         live = o.find(kind, name)
         if live is not None and is_owned_by(live, o.owner):
             yield kind, live
-
-
-def _released(o: GatewayObservation, kept: Sequence[Place]) -> Iterator[Step]:
-    """What takes the ownerReference from objects, and marks them for a successor to take over."""
-    for kind, live in _ours(o, kept):
-        if live.metadata.labels.get(RETAINED) != TRUE or _referred(live, o.owner.uid):
-            yield retain(kind, live, o.owner)
-
-
-def _spared_volume(o: GatewayObservation) -> Iterator[Step]:
-    """The StatefulSet is told first, or else it would put its reference back on the volume."""
-    policy = {"whenDeleted": "Retain", "whenScaled": "Retain"}
-    for kind, live in _ours(o, ((STATEFUL_SET, names.redis(o.name)),)):
-        if live.spec.get(RETENTION) != policy:
-            yield Patch(kind, live.metadata.key, live.metadata.uid, {"spec": {RETENTION: policy}})
-        claim = o.find(PERSISTENT_VOLUME_CLAIM, names.redis_claim(o.name))
-        if claim is not None and _referred(claim, live.metadata.uid):
-            body = {"metadata": {"ownerReferences": None}}
-            yield Patch(PERSISTENT_VOLUME_CLAIM, claim.metadata.key, claim.metadata.uid, body)
-
-
-def _referred(live: Resource, uid: str) -> bool:
-    return any(each.uid == uid for each in live.metadata.owner_references)

@@ -159,7 +159,7 @@ class _Proxy:
         return fit(made, self._o.instance_schema)
 
     def _environment(self, given: object) -> dict[str, Any]:
-        """What a user gives and the revision; what is no list is left for the server to refuse in its words."""
+        """What a user gives and the revision; what is no list is left for the server to refuse."""
         variables = [] if given is None else given
         if not isinstance(variables, list):
             return {}

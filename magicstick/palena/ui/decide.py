@@ -5,6 +5,7 @@ stays, and so do Pods whose Secret is gone. LibreChat itself is first made when 
 rendered and its key is there.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -13,7 +14,7 @@ from magicstick.api.kinds import LITELLM_VIRTUAL_KEY, PALENA_UI
 from magicstick.api.palena.ui import PalenaUISpec
 from magicstick.kube.errors import ApiError
 from magicstick.kube.kinds import CONFIG_MAP, Kind, ObjectKey
-from magicstick.palena.common import frame, labels
+from magicstick.palena.common import frame
 from magicstick.palena.common.children import Replicas, replicas
 from magicstick.palena.common.desired import Desired, applied, conflict, removed
 from magicstick.palena.common.frame import Findings, KindFrame
@@ -22,6 +23,7 @@ from magicstick.palena.common.growth import Volume
 from magicstick.palena.common.hashes import config_hash, secret_hash
 from magicstick.palena.common.kinds import DEPLOYMENT, INGRESS, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
 from magicstick.palena.common.owners import is_owned_by, metadata
+from magicstick.palena.common.retention import released, spared
 from magicstick.palena.common.secrets import NAME_CONFLICT, SECRET, read_key, values_of
 from magicstick.palena.common.teardown import Stage, Target
 from magicstick.palena.common.verdicts import Verdict, failed, fine, waiting
@@ -42,7 +44,7 @@ from magicstick.palena.ui.objects import (
 from magicstick.palena.ui.observation import FoundServer, UiObservation
 from magicstick.palena.ui.storage import MEILISEARCH_READY, MONGODB_READY, Stores, fitting
 from magicstick.runtime.conditions import READY
-from magicstick.runtime.plan import Notice, Patch, Plan, Step
+from magicstick.runtime.plan import Notice, Plan, Step
 
 IMMUTABLE_FIELD_IGNORED: Final = "ImmutableFieldIgnored"
 
@@ -86,20 +88,20 @@ def stages(o: UiObservation) -> tuple[Stage, ...]:
     return (
         Stage("the virtual key", targets=keys, unknown=o.keys.unknown),
         Stage("the copy of the virtual key", targets=copies),
-        Stage(f"Secret {o.names.secrets}", steps=_letting_go(o)),
+        Stage("the data that is kept", steps=tuple(_kept(o))),
     )
 
 
-def _letting_go(o: UiObservation) -> tuple[Step, ...]:
-    """Without its ownerReference the Secret stays, for a UI of the same name to take over with the volume."""
-    secret = o.live.get((SECRET, o.names.secrets))
-    if o.subject.live.spec.get("deletionPolicy", "Retain") != "Retain":
-        return ()
-    if secret is None or not is_owned_by(secret, o.owner) or secret.metadata.dying:
-        return ()
-    released = not secret.metadata.owner_references and labels.RETAINED in secret.metadata.labels
-    body = {"metadata": {"ownerReferences": [], "labels": {labels.RETAINED: labels.TRUE}}}
-    return () if released else (Patch(SECRET, secret.metadata.key, secret.metadata.uid, body),)
+def _kept(o: UiObservation) -> Iterator[Step]:
+    """Conversations, and the Secret without which nobody can read them, for a UI of the same name.
+
+    They are kept whenever it is not clear that they are to be deleted.
+    """
+    if o.subject.live.spec.get("deletionPolicy", "Retain") == "Delete":
+        return
+    volume = o.live.get((PERSISTENT_VOLUME_CLAIM, o.names.mongodb_claim))
+    yield from spared(o.owner, o.live.get((STATEFUL_SET, o.names.mongodb)), volume)
+    yield from released(o.owner, [(SECRET, o.live.get((SECRET, o.names.secrets)))])
 
 
 class _Chat:

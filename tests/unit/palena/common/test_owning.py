@@ -26,8 +26,9 @@ from magicstick.palena.common.owners import (
     owner_key,
     owner_keys,
     part,
-    retain,
 )
+from magicstick.palena.common.retention import released, taken_over
+from magicstick.runtime.plan import Patch
 from tests.support.runtime import resource
 
 GW = Owner(PALENA_GATEWAY, "ai", "gw", "uid-gw")
@@ -141,11 +142,36 @@ def test_retaining_takes_our_reference_away_and_leaves_those_of_others() -> None
     live = resource(
         {"metadata": {**meta, "uid": "uid-x", "ownerReferences": [*meta["ownerReferences"], other]}}
     )
-    patch = retain(LITELLM_INSTANCE, live, GW)
+    (patch,) = released(GW, [(LITELLM_INSTANCE, live)])
+    assert isinstance(patch, Patch)
     assert patch.uid == "uid-x"
     assert patch.body["metadata"]["labels"] == {labels.RETAINED: "true"}
     assert [each["uid"] for each in patch.body["metadata"]["ownerReferences"]] == ["uid-c"]
-    assert retain(LITELLM_INSTANCE, made(), GW).body["metadata"]["ownerReferences"] is None
+    (alone,) = released(GW, [(LITELLM_INSTANCE, made())])
+    assert isinstance(alone, Patch)
+    assert alone.body["metadata"]["ownerReferences"] is None
+
+
+def test_what_is_let_go_already_or_somebody_elses_is_left_alone() -> None:
+    meta = metadata(GW, "x", "redis")
+    gone = {**meta, "ownerReferences": [], "labels": {**meta["labels"], labels.RETAINED: "true"}}
+    theirs = metadata(Owner(PALENA_GATEWAY, "ai", "gw", "uid-2"), "x", "redis")
+    found = [
+        (LITELLM_INSTANCE, each) for each in (None, *(resource({"metadata": m}) for m in (gone, theirs)))
+    ]
+    assert list(released(GW, found)) == []
+
+
+def test_what_is_taken_over_loses_the_mark_by_which_people_clear_up() -> None:
+    meta = metadata(GW, "x", "redis")
+    marked = resource(
+        {"metadata": {**meta, "uid": "uid-x", "labels": {**meta["labels"], labels.RETAINED: "true"}}}
+    )
+    (patch,) = taken_over(LITELLM_INSTANCE, marked, GW)
+    assert isinstance(patch, Patch)
+    assert patch.body == {"metadata": {"labels": {labels.RETAINED: None}}}
+    assert taken_over(LITELLM_INSTANCE, marked, Owner(PALENA_GATEWAY, "ai", "gw", "uid-2")) == ()
+    assert taken_over(LITELLM_INSTANCE, made(), GW) == ()
 
 
 @pytest.mark.req("PA-103")

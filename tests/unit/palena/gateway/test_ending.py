@@ -56,6 +56,10 @@ def owners(live: Resource) -> list[str]:
     return [each.uid for each in live.metadata.owner_references]
 
 
+def wall(scene: GatewayScene, name: str) -> Resource:
+    return scene.world.must(NETWORK_POLICY, HOME, name)
+
+
 @pytest.mark.req("PA-016", "PA-017", "PA-018")
 async def test_litellm_goes_before_redis_and_redis_before_the_database() -> None:
     scene = await dying()
@@ -194,6 +198,28 @@ async def test_with_retain_the_data_stays_and_all_that_it_is_worth_nothing_witho
         assert live.metadata.labels[RETAINED] == "true"
     assert workload.spec["persistentVolumeClaimRetentionPolicy"]["whenDeleted"] == "Retain"
     assert (CNPG_CLUSTER, CLUSTER) not in deleted(scene)
+    walls = {f"gw-palena-{each}" for each in ("default-deny", "cnpg-internal")}
+    kept = {name for name in scene.world.names(NETWORK_POLICY) if not owners(wall(scene, name))}
+    assert kept == walls, "what runs on is as closed as it was, and CloudNativePG gets in"
+
+
+@pytest.mark.parametrize("walls", [5, 0])
+async def test_a_successor_takes_the_walls_over_or_away(walls: int) -> None:
+    scene = await dying(deletionPolicy="Retain")
+    for kind, name in ((LITELLM_INSTANCE, LITELLM), (STATEFUL_SET, REDIS)):
+        await scene.settle()
+        gone(scene, kind, name)
+    await scene.settle()
+    scene.world.remove(PALENA_GATEWAY, HOME, GATEWAY)
+    for name in scene.world.names(NETWORK_POLICY):
+        if owners(wall(scene, name)):
+            scene.world.remove(NETWORK_POLICY, HOME, name)  # as the garbage collector does
+    scene.world.put(PALENA_GATEWAY, gateway(networkPolicy={"enabled": walls > 0}))
+    await scene.running()
+    assert scene.phase == "Running"
+    assert len(scene.world.names(NETWORK_POLICY)) == walls
+    for name in scene.world.names(NETWORK_POLICY):
+        assert owners(wall(scene, name)) == [scene.gateway.metadata.uid]
 
 
 async def test_with_retain_said_at_the_last_moment_the_volume_is_spared_before_its_workload_goes() -> None:
@@ -223,7 +249,8 @@ async def test_a_successor_of_the_same_name_takes_over_what_was_kept() -> None:
     cluster = scene.world.must(CNPG_CLUSTER, HOME, CLUSTER).metadata.uid
     scene.world.remove(PALENA_GATEWAY, HOME, GATEWAY)
     for name in scene.world.names(NETWORK_POLICY):
-        scene.world.remove(NETWORK_POLICY, HOME, name)  # as the garbage collector does
+        if owners(wall(scene, name)):
+            scene.world.remove(NETWORK_POLICY, HOME, name)  # as the garbage collector does
     scene.world.put(PALENA_GATEWAY, gateway())
     await scene.running()
     assert scene.phase == "Running"

@@ -319,6 +319,35 @@ async def test_a_successor_takes_the_retained_secret_over() -> None:
     assert [each.uid for each in owner] == [scene.live.metadata.uid]
 
 
+async def test_with_retain_said_at_the_last_moment_conversations_are_spared() -> None:
+    scene = UiScene(deletionPolicy="Delete")
+    await scene.running()
+    scene.volume()
+    workload = scene.must(STATEFUL_SET, "chat-mongodb")
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "chat-mongodb"}
+    owners = [{**reference, "uid": workload.metadata.uid}, {**reference, "name": "other", "uid": "uid-other"}]
+    volume = "data-chat-mongodb-0"
+    scene.world.change(PERSISTENT_VOLUME_CLAIM, HOME, volume, metadata={"ownerReferences": owners})
+    scene.change(deletionPolicy="Retain")
+    scene.delete()
+    await scene.settle()
+
+    assert scene.released
+    kept = scene.must(STATEFUL_SET, "chat-mongodb").spec["persistentVolumeClaimRetentionPolicy"]
+    assert kept["whenDeleted"] == "Retain"
+    left = scene.must(PERSISTENT_VOLUME_CLAIM, volume).metadata.owner_references
+    assert [each.uid for each in left] == ["uid-other"]
+
+
+async def test_a_policy_that_nobody_knows_keeps_everything() -> None:
+    scene = UiScene()
+    await scene.running()
+    scene.change(deletionPolicy="Snapshot")
+    scene.delete()
+    await scene.settle()
+    assert scene.must(SECRET, "chat-librechat-secrets").metadata.owner_references == ()
+
+
 async def test_with_delete_nothing_is_let_go() -> None:
     scene = UiScene(deletionPolicy="Delete")
     await scene.running()
