@@ -19,6 +19,7 @@ BESIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 NO_TESTS := 5
 ARGS ?=
 # Compiled once for all the processes that the tests start, and beside the sources, since these are delivered.
+unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.pycache
 
 .DEFAULT_GOAL := help
