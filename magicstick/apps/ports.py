@@ -154,7 +154,7 @@ class AccessPlan:
     """What the gateway has against a wanted policy, in its own words; "" while it has said nothing."""
     conflict: str = ""
     """Which object of somebody else has a name that is needed, as a sentence; reason NameConflict. The
-    steps then only close what is open."""
+    steps then only close what is open, and take the grant away."""
 
 
 class GatewaySettings(Protocol):

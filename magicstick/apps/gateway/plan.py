@@ -79,10 +79,14 @@ def wanted(access: Access, site: GatewaySite) -> Wanted:
 
 
 def plan(access: Access, live: LiveAccess, site: GatewaySite) -> AccessPlan:
-    """The next steps, and whether the guard is accepted now. See the module."""
+    """The next steps, and whether the guard is accepted now. See the module.
+
+    What has a name of ours and is somebody else's may be a route, which then is not ours to close: the grant
+    goes, without which none leads to the application.
+    """
     want = wanted(access, site)
     if conflict := _conflict(access, want, live):
-        return AccessPlan(close(live), conflict=conflict)
+        return AccessPlan((*close(live), *_deletions(live, REFERENCE_GRANT)), conflict=conflict)
     ready = _accepted(want, live, site) and not any(map(is_open, live.rivals))
     steps = _shut(want, live, ready=ready) or _build(want, live, ready=ready)
     return AccessPlan(steps, ready, refusal=_refusal(want, live))

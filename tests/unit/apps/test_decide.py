@@ -131,7 +131,7 @@ def test_an_object_of_somebody_else_at_a_place_that_is_needed_is_a_name_conflict
 
     assert told(plan) == ("Degraded", "NameConflict")
     assert f"{NAME}-local-sso" in message(plan)
-    assert steps(plan) == CLOSING
+    assert steps(plan) == [*CLOSING, f"delete ReferenceGrant {NAME}-route-access"]
 
 
 # --- 1: application and name ------------------------------------------------------------------------
