@@ -4,6 +4,7 @@ Langfuse is first made when everything that it needs is there, since its migrati
 from then on it is kept, whatever flaps around it. Ways through the gateway's walls come first.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from magicstick.palena.common.frame import Findings, KindFrame
 from magicstick.palena.common.gateways import GATEWAY_READY, gateway_ready
 from magicstick.palena.common.kinds import NETWORK_POLICY
 from magicstick.palena.common.owners import manifest, metadata
+from magicstick.palena.common.references import REF_NOT_PERMITTED
 from magicstick.palena.common.schemas import fit
 from magicstick.palena.common.secrets import NAME_CONFLICT, SECRET, SecretValue, read_key
 from magicstick.palena.common.verdicts import (
@@ -52,6 +54,7 @@ from magicstick.palena.observability.named import named_keys
 from magicstick.palena.observability.names import LANGFUSE
 from magicstick.palena.observability.observation import ObservabilityObservation
 from magicstick.palena.observability.redis import RedisState, redis_state
+from magicstick.palena.observability.revision import revision
 from magicstick.palena.observability.teardown import stages
 from magicstick.palena.observability.walls import ways_in
 from magicstick.palena.observability.wiring import (
@@ -59,6 +62,7 @@ from magicstick.palena.observability.wiring import (
     SHAPE_UNSUPPORTED,
     Wiring,
     chosen_shape,
+    unwired,
     wiring,
 )
 from magicstick.runtime.conditions import READY
@@ -120,7 +124,7 @@ class _Observability:
         reachable = o.gateway_lives and o.gateway.permitted and o.gateway_spec is not None
         if not reachable or o.gateway_spec is None or not (gateway.holds or self._live is not None):
             told = (gateway, *([self._instance_ready()] if self._live is not None else []))
-            return Findings(told, (), self._fields(DatabaseState(), None))
+            return self._revoked(told) or Findings(told, (), self._fields(DatabaseState(), None))
         keys = keys_state(o)
         redis = redis_state(o, self._spec, o.gateway_spec)
         database = self._database(o.gateway_spec)
@@ -132,6 +136,18 @@ class _Observability:
         return Findings(
             (gateway, langfuse, wired.verdict), (*steps, *wired.steps), self._fields(database, wired)
         )
+
+    def _revoked(self, told: tuple[Verdict, ...]) -> Findings | None:
+        """Whoever may not use the gateway any more gets no traces and no way to its stores.
+
+        None where that is not so, or cannot be read.
+        """
+        if self._o.gateway_spec is None or self._o.gateway.permitted:
+            return None
+        message = "the gateway does not admit this namespace, so its LiteLLM traces nothing to here"
+        wired = Wiring(failed(CALLBACK_CONFIGURED, REF_NOT_PERMITTED, message))
+        steps = (*unwired(self._o), *removed(self._o.owner, self._closed(set())))
+        return Findings((*told, wired.verdict), steps, self._fields(DatabaseState(), wired))
 
     # --- steps -------------------------------------------------------------------------------------
 
@@ -178,13 +194,15 @@ class _Observability:
     def _instance(self, redis: RedisState) -> Desired:
         o = self._o
         described = metadata(o.owner, o.names.langfuse, LANGFUSE)
-        body = manifest(LANGFUSE_INSTANCE, described, langfuse_spec(self._shape(redis.tls), self._spec))
+        shape = replace(self._shape, redis_tls=redis.tls, revision=revision(o, self._spec, redis))
+        body = manifest(LANGFUSE_INSTANCE, described, langfuse_spec(shape, self._spec))
         return Desired(LANGFUSE_INSTANCE, fit(body, o.schemas.langfuse).value, self._live)
 
-    def _shape(self, tls: bool = False) -> LangfuseShape:  # noqa: FBT001, FBT002 - private
+    @property
+    def _shape(self) -> LangfuseShape:
         o = self._o
         url = internal_url(o.names, o.namespace, o.domain)
-        return LangfuseShape(o.names, o.gateway.namespace, o.gateway.name, url, tls)
+        return LangfuseShape(o.names, o.gateway.namespace, o.gateway.name, url)
 
     # --- what they came to ---------------------------------------------------------------------------
 
@@ -234,7 +252,7 @@ class _Observability:
         return "Langfuse is ready; its operator will drop clickhouse.mode managed: plan for an external one"
 
     def _fields(self, database: DatabaseState, wired: Wiring | None) -> dict[str, Any]:
-        o, shape = self._o, self._shape()
+        o, shape = self._o, self._shape
         return {
             "langfuseInstanceRef": {"name": o.names.langfuse} if self._live is not None else None,
             "url": public_url(shape, self._spec),

@@ -19,6 +19,8 @@ from magicstick.palena.observability.names import DATABASE_URL, Names
 Object = dict[str, Any]
 
 FORBIDDEN_OVERRIDES: Final = ("database", "redis")
+REVISION_VARIABLE: Final = "PALENA_SECRETS_REVISION"
+"""Another value of it restarts Langfuse."""
 INIT: Final = "LANGFUSE_INIT"
 """Langfuse makes what these variables name at its start, if it is not there."""
 
@@ -33,6 +35,8 @@ class LangfuseShape:
     internal_url: str
     redis_tls: bool = False
     """Whether the shared Redis speaks TLS."""
+    revision: str = ""
+    """Of the secret values that Langfuse starts with; "" while it is not known."""
 
 
 def langfuse_spec(shape: LangfuseShape, spec: PalenaObservabilitySpec) -> Object:
@@ -42,8 +46,8 @@ def langfuse_spec(shape: LangfuseShape, spec: PalenaObservabilitySpec) -> Object
         "image": wanted.image.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
         | {"tag": wanted.image.tag},
         "auth": _auth(shape, spec),
-        "web": _component(wanted.web, _seeding(shape, spec)),
-        "worker": _component(wanted.worker, []),
+        "web": _component(wanted.web, [*_seeding(shape, spec), *_restarting(shape)]),
+        "worker": _component(wanted.worker, _restarting(shape)),
         "database": _database(shape, spec),
         "redis": _redis(shape, spec),
         "clickhouse": _clickhouse(spec),
@@ -136,6 +140,10 @@ def _seeding(shape: LangfuseShape, spec: PalenaObservabilitySpec) -> list[Object
         secret_env(f"{INIT}_PROJECT_PUBLIC_KEY", keys, PUBLIC_KEY),
         secret_env(f"{INIT}_PROJECT_SECRET_KEY", keys, SECRET_KEY),
     ]
+
+
+def _restarting(shape: LangfuseShape) -> list[Object]:
+    return plain_env({REVISION_VARIABLE: shape.revision}) if shape.revision else []
 
 
 def _database(shape: LangfuseShape, spec: PalenaObservabilitySpec) -> Object:

@@ -196,6 +196,33 @@ async def test_ways_that_are_needed_no_more_are_closed() -> None:
     assert scene.world.names(NETWORK_POLICY) == set()
 
 
+async def test_whoever_may_not_use_the_gateway_any_more_gets_no_traces_and_no_way_to_its_stores() -> None:
+    scene = ObservabilityScene(namespace="elsewhere", gatewayRef={"name": GATEWAY, "namespace": HOME})
+    await scene.running()
+    assert scene.callbacks == LISTS
+    scene.gateway(allowedConsumers={"from": "Same"})
+    await scene.settle()
+
+    assert scene.callbacks is None
+    assert scene.world.names(NETWORK_POLICY) == set()
+    assert scene.condition("CallbackConfigured") == ("False", "RefNotPermitted")
+    assert scene.status["callback"]["configured"] is False
+    assert scene.world.names(LANGFUSE_INSTANCE) == {NAME}, "what was traced can be read on"
+    scene.gateway(allowedConsumers={"from": "All"})
+    await scene.settle()
+    assert (scene.phase, scene.callbacks) == ("Running", LISTS)
+
+
+async def test_a_gateway_whose_consumers_cannot_be_read_closes_nothing() -> None:
+    scene = ObservabilityScene(namespace="elsewhere", gatewayRef={"name": GATEWAY, "namespace": HOME})
+    await scene.running()
+    scene.gateway(allowedConsumers={"from": "Selector"})
+    await scene.settle()
+
+    assert scene.callbacks == LISTS
+    assert len(scene.world.names(NETWORK_POLICY)) == 2
+
+
 async def test_a_settled_observability_writes_nothing() -> None:
     scene = ObservabilityScene()
     await scene.running()

@@ -12,6 +12,7 @@ from magicstick.api.kinds import (
 )
 from magicstick.kube.kinds import ObjectKey
 from magicstick.palena.common.secrets import SECRET
+from magicstick.palena.observability.langfuse import REVISION_VARIABLE
 from tests.support.palena_consumers import ObservabilityScene
 from tests.support.palena_objects import GATEWAY, HOME, secret, values
 from tests.support.palena_traces import (
@@ -20,14 +21,63 @@ from tests.support.palena_traces import (
     NAME,
     langfuse,
 )
+from tests.support.palena_world import body_of
 
 pytestmark = pytest.mark.anyio
+
+
+def revision(scene: ObservabilityScene) -> str:
+    """The same for both parts of Langfuse."""
+    found = {
+        each["value"]
+        for part in ("web", "worker")
+        for each in langfuse(scene)[part]["extraEnv"]
+        if each["name"] == REVISION_VARIABLE
+    }
+    assert len(found) == 1
+    return str(found.pop())
+
+
+@pytest.mark.parametrize("rotated", ["s3-keys", f"{GATEWAY}-palena-redis", f"{NAME}-pg"])
+async def test_f19_another_value_of_what_langfuse_starts_with_restarts_it(rotated: str) -> None:
+    scene = ObservabilityScene()
+    await scene.running()
+    before, applied = revision(scene), len(scene.written())
+    held = values(scene.must(SECRET, rotated, HOME))
+    secret_part = held.get("password") or held["secret"]
+    now = {key: value.replace(secret_part, f"{secret_part}1") for key, value in held.items()}
+    scene.world.put(SECRET, named_secret(scene, rotated, now))
+    await scene.settle()
+    assert revision(scene) != before
+    assert applied
+    scene.written()
+    await scene.settle()
+    assert scene.written() == [], "once"
+
+
+async def test_f19_a_value_that_is_missing_or_not_langfuses_restarts_nothing() -> None:
+    scene = ObservabilityScene()
+    await scene.running()
+    before = langfuse(scene)
+    scene.world.put(SECRET, secret("s3-keys", {"access": "a", "secret": "b", "more": "c"}))
+    await scene.settle()
+    assert langfuse(scene) == before
+    scene.world.remove(SECRET, HOME, "s3-keys")
+    await scene.settle()
+    assert (scene.condition("LangfuseReady"), langfuse(scene)) == (("False", "SecretNotFound"), before)
+
+
+def named_secret(scene: ObservabilityScene, name: str, data: dict[str, str]) -> dict[str, Any]:
+    """The Secret with other values, and whose it was."""
+    live = scene.must(SECRET, name, HOME)
+    return {**secret(name, data), "metadata": body_of(live)["metadata"]}
 
 
 async def test_langfuse_is_built_as_specified() -> None:
     scene = ObservabilityScene(langfuse={"url": "https://langfuse.example.com"})
     await scene.running()
     redis = f"{NAME}-redis"
+    restarting = {"name": REVISION_VARIABLE, "value": revision(scene)}
 
     assert langfuse(scene) == {
         "image": {"tag": "3"},
@@ -47,9 +97,10 @@ async def test_langfuse_is_built_as_specified() -> None:
                     "name": "LANGFUSE_INIT_PROJECT_SECRET_KEY",
                     "valueFrom": {"secretKeyRef": {"name": KEYS, "key": "LANGFUSE_SECRET_KEY"}},
                 },
+                restarting,
             ],
         },
-        "worker": {"replicas": 1},
+        "worker": {"replicas": 1, "extraEnv": [restarting]},
         "database": {
             "external": {"secretRef": {"name": f"{NAME}-db", "keys": {"url": "database_url"}}},
             "migration": {"runOnDeploy": True},
