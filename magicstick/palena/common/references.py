@@ -22,6 +22,8 @@ class Target:
     live: Resource | None = None
     """None when it does not exist."""
     permitted: bool = False
+    unread: bool = False
+    """Whether it cannot be read who may use it, so that nothing may be taken away because of it."""
 
     @property
     def ready(self) -> bool:
@@ -41,7 +43,13 @@ class Target:
         return text(self.live.status, "litellmInstanceRef", "name") if self.live is not None else ""
 
 
-def resolve(reference: Reference, home: str, live: Resource | None, allowed: AllowedConsumers) -> Target:
-    """What a reference from the namespace `home` leads to; `allowed` by the target, `live`."""
+def resolve(
+    reference: Reference, home: str, live: Resource | None, allowed: AllowedConsumers | None
+) -> Target:
+    """What a reference from the namespace `home` leads to.
+
+    `allowed` by the target, `live`; None where that cannot be read, which admits nobody from elsewhere.
+    """
     namespace, name = reference.place(home)
-    return Target(namespace, name, live, permitted=allowed.permits(namespace, home))
+    permitted = (allowed or AllowedConsumers()).permits(namespace, home)
+    return Target(namespace, name, live, permitted, unread=allowed is None and not permitted)

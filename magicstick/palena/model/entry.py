@@ -89,21 +89,22 @@ class Entry:
 def entry(o: ModelObservation, spec: PalenaModelSpec, ref: GatewayRef) -> Entry:
     """The model on the gateway that `ref` leads to."""
     child = names.child(o.name, ref.target.name)
-    found = _unreachable(ref, child) or _on_gateway(o, spec, ref, child)
+    found = _unreachable(o, spec, ref, child) or _on_gateway(o, spec, ref, child)
     refused = o.refused.get(ObjectKey(ref.namespace, child)) or o.refused.get(
         ObjectKey(ref.namespace, names.credentials(o.name, ref.target.name))
     )
     return found if refused is None else replace(found, verdict=refused)
 
 
-def _unreachable(ref: GatewayRef, child: str) -> Entry | None:
-    """Where there is to be no child, and one that there is goes."""
+def _unreachable(o: ModelObservation, spec: PalenaModelSpec, ref: GatewayRef, child: str) -> Entry | None:
+    """Where there is to be no child, and one that there is goes, unless the reason cannot be read."""
     place = ObjectKey(ref.namespace, ref.target.name)
     if ref.target.live is None:
         return Entry(ref, child, absent(SYNCED, GATEWAY_NOT_FOUND, f"PalenaGateway {place} does not exist."))
     if not ref.target.permitted:
         message = f"PalenaGateway {place} does not admit this namespace: see its spec.allowedConsumers."
-        return Entry(ref, child, failed(SYNCED, REF_NOT_PERMITTED, message))
+        kept = _kept(o, ref, child, copies=_copies(o, spec, ref)) if ref.target.unread else frozenset()
+        return Entry(ref, child, failed(SYNCED, REF_NOT_PERMITTED, message), kept=kept)
     return None
 
 

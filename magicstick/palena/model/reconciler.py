@@ -166,10 +166,12 @@ class _Consumers(Model):
     allowed_consumers: AllowedConsumers = AllowedConsumers()
 
 
-def _consumers(gateway: Resource | None) -> AllowedConsumers:
-    """Who may refer to a gateway; what cannot be read admits nobody from elsewhere."""
-    read = parse(_Consumers, gateway) if gateway is not None else None
-    return read.allowed_consumers if isinstance(read, _Consumers) else AllowedConsumers()
+def _consumers(gateway: Resource | None) -> AllowedConsumers | None:
+    """Who may refer to a gateway; None where that cannot be read."""
+    if gateway is None:
+        return AllowedConsumers()
+    read = parse(_Consumers, gateway)
+    return read.allowed_consumers if isinstance(read, _Consumers) else None
 
 
 def _references(model: Resource) -> Iterable[Reference]:

@@ -251,6 +251,16 @@ async def test_a_gateway_elsewhere_says_who_may_use_it(allowed: Any, *, permitte
         assert plan.outcome == Outcome.FAILED
 
 
+async def test_a_permission_that_cannot_be_read_any_more_takes_nothing_along() -> None:
+    scene = ModelScene({"name": "far", "namespace": "other"}, gateways=())
+    scene.gateway("far", namespace="other", allowedConsumers={"from": "All"})
+    await scene.settle()
+    scene.gateway("far", namespace="other", allowedConsumers={"from": "Selector"})
+    await scene.settle()
+    assert scene.children
+    assert scene.condition("Synced") == ("False", "RefNotPermitted")
+
+
 async def test_a_permission_that_is_withdrawn_takes_the_child_along() -> None:
     scene = ModelScene({"name": "far", "namespace": "other"}, gateways=())
     scene.gateway("far", namespace="other", allowedConsumers={"from": "All"})
