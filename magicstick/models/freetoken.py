@@ -3,10 +3,10 @@
 from typing import Final
 
 from magicstick.kube.objects import Resource
-from magicstick.models.direct import State, failed_rollout, health_problem, live_deployment
+from magicstick.models.direct import State, deployed, failed_rollout, health_problem, live_deployment
 from magicstick.models.freetoken_objects import deployment, endpoint, service
 from magicstick.models.freetoken_runtime import CONFIG_MAP, FreeTokenRuntime, freetoken_runtime
-from magicstick.models.kinds import DEPLOYMENT, SERVICE
+from magicstick.models.kinds import SERVICE
 from magicstick.models.observation import CheckState, ModelObservation
 from magicstick.models.plans import carry_out, kept, report
 from magicstick.models.pods import PodView, trouble
@@ -40,11 +40,11 @@ def _no_runtime(o: ModelObservation, why: str) -> Plan:
 
 def _running(o: ModelObservation, model: ResolvedFreeToken, runtime: FreeTokenRuntime) -> Plan:
     """The Service comes first, so that the address is there when the Pod is."""
+    live = live_deployment(o, model)
     steps: tuple[Step, ...] = (
         Apply(SERVICE, service(model, runtime)),
-        Apply(DEPLOYMENT, deployment(model, runtime)),
+        *deployed(live, deployment(model, runtime)),
     )
-    live = live_deployment(o, model)
     ready = live is not None and direct_replicas(live) > 0
     unhealthy = health_problem(o, ModelReason.WAITING_FOR_FREETOKEN_HEALTH, NOT_ASKED) if ready else None
     state = _unwell(o) or (unhealthy if ready else _starting(o, live))

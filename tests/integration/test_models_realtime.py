@@ -18,7 +18,7 @@ from magicstick.why.explainers import subject_of, tree
 from magicstick.why.opening import opened
 from magicstick.why.text import answer, lines
 from tests.support.faultproxy import Answer, Call, Reset, When
-from tests.support.freetoken_scene import SERVICES
+from tests.support.freetoken_scene import DEPLOYMENTS, SERVICES
 from tests.support.model_scene import CPU, ModelScene, install_kinds, make_node, model_corner, model_scene
 from tests.support.operator import operator
 from tests.support.oracles import told
@@ -120,6 +120,37 @@ async def test_f17_one_edit_is_one_rollout_and_a_new_operator_writes_nothing(clu
             async with operator(scene.world, seams=scene.seams):
                 await scene.rest()
             assert told(scene.world.operator_writes(mark)) == []
+        await scene.world.delete("/api/v1/nodes", node)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"replicas": 3},
+        {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}},
+        {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": "elsewhere"}}}},
+    ],
+    ids=["replicas", "strategy", "node"],
+)
+async def test_a_deployment_that_somebody_edited_is_as_it_was_again(
+    cluster: DevCluster, edit: dict[str, Any]
+) -> None:
+    async with model_scene(cluster, writes=WRITES) as scene, mirror_of(scene).running() as mirror:
+        node = await host(scene, "tampered-host")
+        await scene.activate("tampered", local=on_cpu(node))
+        await scene.until("tampered", "Starting", "WaitingForRealtimePod")
+        before = parts(mirror, "tampered")[2]
+        path = f"{DEPLOYMENTS}/{before['metadata']['name']}"
+        await scene.world.client.merge(path, {"spec": edit})
+        await mirror.until(
+            "it is as it was",
+            lambda: (
+                (now := parts(mirror, "tampered")[2])["spec"] == before["spec"]
+                and now["metadata"]["generation"] > before["metadata"]["generation"] + 1
+            ),
+        )
+        await scene.until("tampered", "Starting", "WaitingForRealtimePod")
+        await leave(scene, "tampered")
         await scene.world.delete("/api/v1/nodes", node)
 
 

@@ -4,8 +4,8 @@ from typing import Final
 
 from magicstick.kube.kinds import CONFIG_MAP
 from magicstick.kube.objects import Resource
-from magicstick.models.direct import State, failed_rollout, health_problem, live_deployment
-from magicstick.models.kinds import DEPLOYMENT, SERVICE
+from magicstick.models.direct import State, deployed, failed_rollout, health_problem, live_deployment
+from magicstick.models.kinds import SERVICE
 from magicstick.models.observation import ModelObservation
 from magicstick.models.plans import carry_out, without_slot
 from magicstick.models.pods import trouble
@@ -27,12 +27,12 @@ def decide(o: ModelObservation, model: ResolvedRealtime) -> Plan:
     if refused := slot_problem(model, o.sharing):
         return without_slot(o, refused)
     config, service, deployment = runtime_objects(model)
+    live = live_deployment(o, model)
     steps: tuple[Step, ...] = (
         Apply(CONFIG_MAP, config),
         Apply(SERVICE, service),
-        Apply(DEPLOYMENT, deployment),
+        *deployed(live, deployment),
     )
-    live = live_deployment(o, model)
     rolled_out = live is not None and direct_replicas(live) > 0
     state = _unhealthy(o) if rolled_out else _starting(o, model, live)
     if state is None:

@@ -8,7 +8,7 @@ from magicstick.models.freetoken_runtime import FreeTokenRuntime, freetoken_runt
 from magicstick.models.observation import CheckState, EngineCheck
 from magicstick.models.pods import PodView
 from magicstick.modules.facts import Gap, not_ready
-from magicstick.runtime.plan import Plan
+from magicstick.runtime.plan import Apply, Patch, Plan
 from tests.support.model_objects import (
     DIGEST,
     activation,
@@ -31,6 +31,15 @@ def look(*, ready: int | None = None, **seen: Any) -> Plan:
     serving = () if ready is None else (live_service(), deployment)
     usual = {"resolved": freetoken(), "descriptor": descriptor(), "profile": None}
     return decided(observation(seen.pop("of", None), *serving, **{**usual, **seen}))
+
+
+def test_a_strategy_that_somebody_left_there_goes_before_the_apply_that_it_would_have_refused() -> None:
+    edited = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}
+    *_, before, deployment = look(ready=1, deployment=live_deployment(ready=1, spec=edited)).steps
+
+    assert isinstance(before, Patch)
+    assert before.body == {"spec": {"strategy": {"type": "Recreate", "rollingUpdate": None}}}
+    assert isinstance(deployment, Apply)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from magicstick.models.observation import CheckState, EngineCheck, ModelObservat
 from magicstick.models.realtime.health import RealtimeQuestion
 from magicstick.models.resolved import Hold, Reason, Refusal, ResolvedRealtime, UnifiedMemory
 from magicstick.modules.facts import Gap, not_ready
-from magicstick.runtime.plan import Finalizer, Plan
+from magicstick.runtime.plan import Apply, Finalizer, Patch, Plan
 from tests.support.model_objects import (
     activation,
     kubeai,
@@ -167,6 +167,17 @@ def test_the_config_comes_before_the_service_and_the_deployment() -> None:
     assert told(plan) == ("Starting", "WaitingForRealtimePod")
     assert [body["kind"] for body in applied(plan)] == ["ConfigMap", "Service", "Deployment"]
     assert deletions(plan) == []
+
+
+def test_a_strategy_that_somebody_left_there_goes_before_the_apply_that_it_would_have_refused() -> None:
+    edited = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}
+    *_, before, deployment = look(*serving(spec=edited)).steps
+
+    assert isinstance(before, Patch)
+    assert before.body == {"spec": {"strategy": {"type": "Recreate", "rollingUpdate": None}}}
+    assert isinstance(deployment, Apply)
+    as_wanted = {"strategy": {"type": "Recreate"}}
+    assert not [step for step in look(*serving(spec=as_wanted)).steps if isinstance(step, Patch)]
 
 
 @pytest.mark.req("MS-052")
