@@ -34,6 +34,8 @@ magicstick plan -f models/ -f node.yaml --offline --assume-ready kubeai,litellm 
 
 magicstick plan -f manifests/catalogs --diff
 
+magicstick plan -f examples/palena --offline
+
 kubectl -n ai-system get msmod litellm -o yaml | magicstick plan -f - -o json
 
 Exit codes: 0 nothing would change, 1 something would, 2 misused or invalid input, 3 the cluster could not
@@ -82,7 +84,8 @@ def plan(
         typer.Option(
             "--assume-ready",
             metavar="MODULES",
-            help="Take these modules (a,b; all; none) for ready once they are applied. Offline: all.",
+            help="Take these modules for ready once they are applied, and with palena everybody on whom Palena "
+            "depends (a,b; all; none). Offline: all.",
             show_default=False,
         ),
     ] = None,

@@ -20,6 +20,8 @@ from magicstick.plan.documents import Body, InputError, read
 
 ALL: Final = "all"
 NONE: Final = "none"
+PALENA: Final = "palena"
+"""Not a module: everybody on whom Palena depends (`plan.palena`)."""
 
 
 class Lay(Protocol):
@@ -28,6 +30,27 @@ class Lay(Protocol):
     async def __call__(self, kind: Kind, body: Body, *, if_missing: bool = False) -> Resource | None:
         """Make an object true as if somebody had applied it, or created it; what was there before."""
         ...
+
+
+def assumes_palena(words: Iterable[str]) -> bool:
+    """Whether these words of `--assume-ready` mean those on whom Palena depends."""
+    return not {ALL, PALENA}.isdisjoint(words)
+
+
+def refuse_modules(words: Iterable[str]) -> None:
+    """Where no module counts, none can be assumed.
+
+    Raises:
+        InputError: a word means a module.
+    """
+    allowed = (ALL, NONE, PALENA)
+    wrong = [word for word in words if word not in allowed]
+    if wrong:
+        known = ", ".join(allowed)
+        raise InputError(
+            f"--assume-ready {word!r}: nothing that was given needs modules; allowed are {known}"
+            for word in wrong
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +64,18 @@ class Assumed:
 
     @classmethod
     def of(cls, names: Iterable[str], catalog: ModuleCatalog) -> Self:
-        """What these words mean: names of modules, or `all`, or `none`.
+        """What these words mean: names of modules, or `all`, or `none`; `palena` is no module.
 
         Raises:
             InputError: a word is no module of the catalog.
         """
-        words = [name for name in names if name != NONE]
+        words = [name for name in names if name not in (NONE, PALENA)]
         if ALL in words:
             return cls(frozenset(catalog.modules))
         canonical = {word: catalog.canonical(word) for word in words}
         unknown = [word for word, module in canonical.items() if module not in catalog.modules]
         if unknown:
-            known = ", ".join((ALL, NONE, *sorted(catalog.modules)))
+            known = ", ".join((ALL, NONE, PALENA, *sorted(catalog.modules)))
             raise InputError(f"--assume-ready {word!r} is no module; allowed are {known}" for word in unknown)
         named = tuple(dict.fromkeys(canonical.values()))
         return cls(frozenset(_with_requirements(named, catalog)), named)
@@ -135,7 +158,7 @@ class Flux:
             return
         self._brought.add(module)
         for crd in catalog.modules[module].required_crds:
-            await self._lay(CUSTOM_RESOURCE_DEFINITION, _definition(crd), if_missing=True)
+            await self._lay(CUSTOM_RESOURCE_DEFINITION, definition(crd), if_missing=True)
         for body in self._folder(catalog.modules[module].path):
             kind = self._kinds.get((str(body.get("apiVersion")), str(body.get("kind"))))
             if kind is not None:
@@ -189,17 +212,20 @@ def release_definition() -> Mapping[str, Any]:
     """The definition of HelmReleases as the platform's Flux has it, as far as the operator reads it."""
     spec: Body = {"properties": {"install": {"properties": {"strategy": {}}}}}
     schema: Body = {"openAPIV3Schema": {"properties": {"spec": spec}}}
-    definition = _definition(HELM_RELEASE.crd_name)
+    plain = definition(HELM_RELEASE.crd_name)
     versions = [{"name": HELM_RELEASE.version, "served": True, "schema": schema}]
-    return {**definition, "spec": {**definition["spec"], "versions": versions}}
+    return {**plain, "spec": {**plain["spec"], "versions": versions}}
 
 
-def _definition(name: str) -> Mapping[str, Any]:
+def definition(name: str, kind: Kind | None = None) -> Mapping[str, Any]:
+    """An established definition without a schema; with a kind, one that serves it."""
     plural, _, group = name.partition(".")
+    served = {"names": {"kind": kind.kind}} if kind is not None else {}
+    versions = [{"name": kind.version, "served": True}] if kind is not None else []
     return {
         "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
         "kind": CUSTOM_RESOURCE_DEFINITION.kind,
         "metadata": {"name": name, "labels": {labels.NAME: plural}},
-        "spec": {"group": group, "versions": []},
+        "spec": {"group": group, "versions": versions, **served},
         "status": {"conditions": [{"type": "Established", "status": "True"}]},
     }

@@ -1,11 +1,10 @@
 """What would be different: for each object, what happens to it and which of its fields change."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from magicstick.api.labels import OPERATOR
 from magicstick.kube.differ import (
     MISSING,
     NOT_CARRIED,
@@ -17,6 +16,7 @@ from magicstick.kube.differ import (
 )
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource
+from magicstick.plan.fields import patched
 from magicstick.plan.given import Given
 from magicstick.plan.hands import Note, Verb
 from magicstick.plan.paths import at
@@ -71,21 +71,32 @@ class Change:
         return self.action is not Action.UNCHANGED
 
 
+def of_notes(notes: Sequence[Note]) -> Change | None:
+    """What the steps of all managers about one object amount to; None where they amount to nothing at all."""
+    changes = [each for each in map(of_note, notes) if each is not None]
+    if not changes:
+        return None
+    first, *others = changes
+    for each in others:
+        first = _together(first, each)
+    return first
+
+
 def of_note(note: Note) -> Change | None:
-    """What the steps about one object amount to; None where they amount to nothing at all."""
+    """What the steps of one manager about an object amount to; None where they amount to nothing at all."""
     before, body = note.before, note.body
     if note.verb is Verb.DELETE:
         if before is None:
             return None
         body = {"apiVersion": note.kind.api_version, "kind": note.kind.kind, "metadata": _place(note.key)}
         return Change(Action.DELETE, note.kind, note.key, body)
-    if note.verb is Verb.PATCH:
+    if note.verb in (Verb.PATCH, Verb.PART):
         body = _identified(note.kind, note.key, body)
     if before is None:
         return Change(Action.CREATE, note.kind, note.key, body)
     if before.metadata.dying:
         return Change(Action.UNCHANGED, note.kind, note.key, body)
-    fields = _set(note.body, before) if note.verb is Verb.PATCH else _applied(body, before)
+    fields = _set(note.body, before) if note.verb is Verb.PATCH else _applied(body, before, note.manager)
     return _update(note.kind, note.key, body, fields)
 
 
@@ -108,9 +119,18 @@ def _update(kind: Kind, key: ObjectKey, body: Body, fields: Iterable[FieldChange
     return Change(Action.UPDATE if found else Action.UNCHANGED, kind, key, body, found)
 
 
-def _applied(body: Body, before: Resource) -> Iterator[FieldChange]:
+def _together(one: Change, other: Change) -> Change:
+    """What two managers do to one object: whoever makes it comes first, and each sets fields of its own."""
+    body: Body = patched(one.body, other.body)
+    fields = (*one.fields, *(each for each in other.fields if each not in one.fields))
+    if Action.CREATE in (one.action, other.action):
+        return Change(Action.CREATE, one.kind, one.key, body)
+    return _update(one.kind, one.key, body, fields)
+
+
+def _applied(body: Body, before: Resource, manager: str) -> Iterator[FieldChange]:
     """By the rules with which the operator decides whether to send an apply at all."""
-    for path, found in differences(body, before, OPERATOR).items():
+    for path, found in differences(body, before, manager).items():
         want, have = at(path, body, ABSENT), at(path, _plain(before), ABSENT)
         if found == MISSING:
             yield FieldChange(path, ABSENT, want)

@@ -1,5 +1,6 @@
 """The objects that a plan is asked for, checked as far as that needs no server."""
 
+import base64
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -9,16 +10,18 @@ import msgspec
 from pydantic import JsonValue
 
 from magicstick.api.crds import DEFINITIONS, Definition
-from magicstick.api.kinds import GROUP, OWN_KINDS
-from magicstick.api.names import DNS_SUBDOMAIN_LIMIT, is_dns_subdomain
+from magicstick.api.kinds import GROUP, PALENA_GROUP
+from magicstick.api.names import DNS_LABEL_LIMIT, DNS_SUBDOMAIN_LIMIT, is_dns_label, is_dns_subdomain
 from magicstick.api.parse import InvalidSpec, parse
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import FullObjectMeta, OwnerReference, Resource
+from magicstick.palena.common.secrets import SECRET
 from magicstick.plan.documents import Body, Document, InputError
 from magicstick.plan.schema import known_fields, unknown_fields, with_defaults
 
-OWN: Final[Mapping[Kind, Definition]] = {each.kind: each for each in DEFINITIONS if each.kind in OWN_KINDS}
-"""The appliance's kinds; those of Palena no plan is made for."""
+OWN: Final[Mapping[Kind, Definition]] = {each.kind: each for each in DEFINITIONS}
+"""The appliance's kinds and Palena's."""
+_LABEL: Final = f"lower-case letters, digits and '-', at most {DNS_LABEL_LIMIT} characters"
 _NAMES: Final = f"lower-case letters, digits, '-' and '.', at most {DNS_SUBDOMAIN_LIMIT} characters"
 
 
@@ -52,7 +55,8 @@ def check(documents: Iterable[Document], kinds: Iterable[Kind], namespace: str) 
     Args:
         documents: what was handed over.
         kinds: what the operator reads; objects of any other kind change nothing, and are skipped.
-        namespace: where the appliance is; objects of our kinds live there, also those that do not say so.
+        namespace: where the appliance is: its kinds live there and nowhere else, and whatever of ours does
+            not say where it is to live.
 
     Raises:
         InputError: with every problem, each with file, document, field, and what is allowed.
@@ -86,14 +90,16 @@ def _kind(document: Document, known: Mapping[tuple[str, str], Kind]) -> tuple[Ki
         if not isinstance(value, str) or not value:
             return None, f"{field} is required, and must be text"
     found = known.get((str(version), str(name)))
-    if found is not None or str(version).partition("/")[0] != GROUP:
+    group = str(version).partition("/")[0]
+    if found is not None or group not in (GROUP, PALENA_GROUP):
         return found, ""
-    ours = [f"{kind.api_version} {kind.kind}" for kind in OWN]
+    ours = [f"{kind.api_version} {kind.kind}" for kind in OWN if kind.group == group]
     return None, f"apiVersion and kind are {version} {name}; allowed are {', '.join(ours)}"
 
 
 def _unread(document: Document) -> str:
-    return f"skipped, since the operator reads no {document.body['kind']} ({document.body['apiVersion']})"
+    kind = f"{document.body['kind']} ({document.body['apiVersion']})"
+    return f"skipped, since the operator reads no {kind} for this"
 
 
 def _problems(body: Body, kind: Kind, namespace: str) -> Iterator[str]:
@@ -115,6 +121,9 @@ def _problems(body: Body, kind: Kind, namespace: str) -> Iterator[str]:
         if not isinstance(body.get(field) or {}, Mapping):
             yield f"{field} must be an object"
             return
+    if kind == SECRET:
+        yield from _not_texts(body.get("stringData"), "stringData")
+        yield from _not_texts(body.get("data"), "data")
     if kind in OWN:
         yield from _own_problems(body, OWN[kind], namespace)
     elif kind.namespaced and not isinstance(metadata.get("namespace"), str):
@@ -140,14 +149,17 @@ def _unlike(value: object, form: object, path: str, items: str) -> Iterator[str]
 
 
 def _own_problems(body: Body, definition: Definition, namespace: str) -> Iterator[str]:
-    place = body["metadata"].get("namespace")
-    if place not in (None, namespace):
+    place, kind = body["metadata"].get("namespace"), definition.kind
+    if kind.group == PALENA_GROUP:
+        if place is not None and not (isinstance(place, str) and is_dns_label(place)):
+            yield f"metadata.namespace must be {_LABEL}"
+    elif place not in (None, namespace):
         yield f"metadata.namespace must be {namespace}, where the appliance is (APPLIANCE_NAMESPACE)"
     schema = schema_of(definition)
     unknown = [*unknown_fields(schema, {name: value for name, value in body.items() if name != "metadata"})]
     for path in unknown:
         known = ", ".join(known_fields(schema, path))
-        yield f"{path} is no field of {definition.kind.kind}; known are {known}"
+        yield f"{path} is no field of {kind.kind}; known are {known}"
     spec = {name: value for name, value in (body.get("spec") or {}).items() if f"spec.{name}" not in unknown}
     found = parse(definition.spec, Resource(FullObjectMeta(), spec=spec))
     if isinstance(found, InvalidSpec):
@@ -160,8 +172,18 @@ def _given(document: Document, kind: Kind, namespace: str) -> Given:
     key = ObjectKey(place if kind.namespaced else "", metadata["name"])
     stored = with_defaults(schema_of(OWN[kind]), cast("JsonValue", dict(body))) if kind in OWN else body
     where = {"namespace": key.namespace} if key.namespace else {}
-    complete = {**cast("Body", stored), "metadata": {**metadata, **where}}
+    complete: Body = {**cast("Body", stored), "metadata": {**metadata, **where}}
+    if kind == SECRET:
+        complete = _encoded(complete)
     return Given(kind, key, complete, document.origin)
+
+
+def _encoded(body: Body) -> Body:
+    """A Secret as it is stored: what was given in clear is encoded, and counts more."""
+    clear: Mapping[str, str] = body.get("stringData") or {}
+    encoded = {name: base64.b64encode(text.encode()).decode() for name, text in clear.items()}
+    kept = {name: value for name, value in body.items() if name != "stringData"}
+    return {**kept, "data": {**(body.get("data") or {}), **encoded}}
 
 
 @cache

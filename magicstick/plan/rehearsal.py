@@ -25,27 +25,30 @@ from magicstick.catalogs.definitions import MODULES
 from magicstick.catalogs.entries import CatalogError
 from magicstick.catalogs.loader import Catalogs, ProblemReason
 from magicstick.catalogs.modules import ModuleCatalog
-from magicstick.kube.applier import Applier
 from magicstick.kube.cache import Caches, NotSyncedError
 from magicstick.kube.client import Client
 from magicstick.kube.errors import Forbidden, NotFound
 from magicstick.kube.informer import InformerState, InitialList, Tuning
 from magicstick.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind, ObjectKey
 from magicstick.kube.objects import Resource
+from magicstick.modules.facts import ModuleFacts
 from magicstick.modules.objects import auto_activation
-from magicstick.plan.assumptions import Assumed, Flux, release_definition
-from magicstick.plan.changes import Change, of_given, of_note
+from magicstick.plan import palena
+from magicstick.plan.assumptions import Assumed, Flux, assumes_palena, refuse_modules, release_definition
+from magicstick.plan.changes import Change, of_given, of_notes
 from magicstick.plan.documents import Body, Document, InputError
 from magicstick.plan.given import OWN, Given, check
-from magicstick.plan.hands import NotingHands
+from magicstick.plan.hands import Notes, NotingHands, seen
 from magicstick.plan.kubeai import MODULE as KUBEAI
 from magicstick.plan.kubeai import KubeAiPlayer
-from magicstick.plan.operator import Operator, scopes
+from magicstick.plan.operator import Halves, Operator, scopes
+from magicstick.plan.palena import lay_definitions
 from magicstick.plan.server import PretendServer, nothing_there
 from magicstick.plan.sources import Once
 from magicstick.plan.standing import Standing
 from magicstick.plan.work import Player, Work
 from magicstick.runtime.clock import Clock
+from magicstick.runtime.reconciler import Declaration
 from magicstick.runtime.settings import Settings
 
 FOREIGN: Final = frozenset({kinds.KUSTOMIZATION, kinds.GIT_REPOSITORY, kinds.HELM_RELEASE, *ACCESS_KINDS})
@@ -67,7 +70,7 @@ class Question:
 
     documents: tuple[Document, ...]
     assume_ready: tuple[str, ...] = ()
-    """Modules, or `all`."""
+    """Modules, `palena`, or `all`."""
     catalogs: tuple[Document, ...] | None = None
     """The catalogs where there is no cluster to read them from."""
     root: Path | None = None
@@ -117,11 +120,11 @@ async def rehearse(
 
     tuning = Tuning(initial_list=InitialList.PAGES, first_grace_s=timeout_s)
     caches = Caches(Once(served, client), tuning=tuning)
-    operator = Operator.over(caches, settings, clock)
+    operator = Operator.over(caches, settings, clock, Halves.of(_groups(question), settings))
     checked = check(question.documents, operator.kinds, settings.appliance_namespace)
     async with asyncio.timeout(timeout_s):
         await _greet(client)
-        promised = await _promised(question, settings, client)
+        promised = await _promised(question, settings, operator.halves, client)
     async with _filled(caches, timeout_s):
         stage = _Stage(operator, clock, client)
         return await stage.play(question, checked.given, checked.skipped)
@@ -140,38 +143,65 @@ class _Stage:
         self._operator = operator
         self._caches = operator.caches
         self._server = PretendServer(self._caches, clock, manager=OPERATOR, get=get)
-        applier = Applier(self._server, self._caches, manager=OPERATOR, managed_by=OPERATOR)
-        self._hands = NotingHands(applier, self._caches, self._server)
-        self._work = Work(operator, self._hands, clock)
+        self._notes = Notes()
+        self._work = Work(operator, self._hands_of, clock)
+
+    def _hands_of(self, declaration: Declaration) -> NotingHands:
+        """Everybody writes in the name in which the daemon has it write."""
+        return NotingHands(
+            self._caches,
+            self._server,
+            self._notes,
+            manager=declaration.field_manager or OPERATOR,
+            managed_by=declaration.managed_by or OPERATOR,
+        )
 
     async def play(self, question: Question, given: tuple[Given, ...], skipped: tuple[str, ...]) -> Plan:
         """See `rehearse`."""
-        for document in check(question.catalogs or (), [CONFIG_MAP], "").given:
-            await self._server.lay(document.kind, document.body)
-        if self._offline:
-            await self._server.lay(CUSTOM_RESOURCE_DEFINITION, release_definition())
-        catalogs = self._operator.catalogs
-        _refuse_bad_catalogs(catalogs)
+        await self._furnish(question)
         players = await self._assume(question, given)
-        self._hands.notes.clear()
+        self._notes.clear()
         self._work.done.clear()
         before = {(each.kind, each.key): await self._server.lay(each.kind, each.body) for each in given}
+        assumed = await self._assume_secrets(given) if _plays_palena(question, self._operator) else ()
         self._wake(given)
         await self._work.settle(players)
         self._see()
-        changes = tuple(filter(None, map(of_note, self._hands.notes.values())))
+        changes = tuple(filter(None, (of_notes(self._notes[place]) for place in self._notes)))
         asked = {(each.kind, each.key) for each in given}
         return Plan(
             tuple(of_given(each, before[each.kind, each.key]) for each in given if each.ours),
             tuple(each for each in changes if (each.kind, each.key) not in asked or each.changes),
             tuple(self._standings(given, changes)),
-            (*skipped, *(problem.message for problem in catalogs.problems.values())),
+            (*skipped, *assumed, *self._overlooked(given), *self._problems()),
         )
+
+    async def _furnish(self, question: Question) -> None:
+        """What there is beside the objects of a cluster: catalogs, and without a cluster definitions."""
+        for document in check(question.catalogs or (), [CONFIG_MAP], "").given:
+            await self._server.lay(document.kind, document.body)
+        if self._offline:
+            await self._server.lay(CUSTOM_RESOURCE_DEFINITION, release_definition())
+            await lay_definitions(self._server.lay, OWN)
+        if self._operator.appliance is not None:
+            _refuse_bad_catalogs(self._operator.appliance.catalogs)
 
     async def _assume(self, question: Question, given: tuple[Given, ...]) -> tuple[Player, ...]:
         """Make the world that is assumed, with the operator's own hands."""
-        facts, catalog = self._operator.modules, self._operator.modules.catalog
-        if catalog is None or not question.assume_ready:
+        players: tuple[Player, ...] = ()
+        if _plays_palena(question, self._operator):
+            await lay_definitions(self._server.lay, palena.FOREIGN)
+            players = (palena.PalenaPlayer(self._caches, self._server.lay, self._notes.__iter__),)
+        if self._operator.appliance is not None and question.assume_ready:
+            players += await self._assume_modules(self._operator.appliance.modules, question, given)
+        await self._work.settle(players)
+        return players
+
+    async def _assume_modules(
+        self, facts: ModuleFacts, question: Question, given: tuple[Given, ...]
+    ) -> tuple[Player, ...]:
+        catalog = facts.catalog
+        if catalog is None:
             return ()
         assumed = Assumed.of(question.assume_ready, catalog)
         if not assumed.modules:
@@ -182,12 +212,16 @@ class _Stage:
         for module in assumed.named:
             if module not in wanted and not catalog.modules[module].static and facts.may_activate(module):
                 await self._server.lay(MODULE_ACTIVATION, auto_activation(module, facts.site))
-        players: tuple[Player, ...] = (flux,)
-        if KUBEAI in assumed.modules:
-            kubeai = KubeAiPlayer(self._caches, self._server.lay, facts.site.flux_namespace)
-            players = (flux, kubeai)
-        await self._work.settle(players)
-        return players
+        if KUBEAI not in assumed.modules:
+            return (flux,)
+        return (flux, KubeAiPlayer(self._caches, self._server.lay, facts.site.flux_namespace))
+
+    async def _assume_secrets(self, given: tuple[Given, ...]) -> tuple[str, ...]:
+        """Those of users that the given objects name."""
+        live = ((each.kind, seen(self._caches, each.kind, each.key)) for each in given if each.ours)
+        named = [(kind, found) for kind, found in live if found is not None]
+        known = "given" if self._offline else "given, and not in the cluster"
+        return await palena.lay_secrets(self._server.lay, self._caches, named, known=known)
 
     def _wake(self, given: tuple[Given, ...]) -> None:
         """Also what is as it was given already: its plan is asked for."""
@@ -214,9 +248,24 @@ class _Stage:
         places = [(each.kind, each.key) for each in given]
         places += [(each.kind, each.key) for each in changes if each.changes]
         for kind, key in dict.fromkeys(places):
-            live = self._caches.live(kind, key) if kind in OWN and kind != kinds.HOST_OPERATION else None
+            live = seen(self._caches, kind, key) if kind in OWN and kind != kinds.HOST_OPERATION else None
             if live is not None:
                 yield Standing.of(kind, live)
+
+    def _overlooked(self, given: tuple[Given, ...]) -> Iterable[str]:
+        """Objects of Palena that the operator of these settings leaves alone."""
+        scopes = [each.scope for each in self._operator.declarations]
+        for each in given:
+            looked = any(scope.kind == each.kind and scope.covers_key(each.key) for scope in scopes)
+            if each.kind in kinds.PALENA_KINDS and not looked:
+                yield (
+                    f"{each.kind.kind} {each.key}: nobody looks at it, by "
+                    "PALENA_WATCH_NAMESPACES or PALENA_CONTROLLERS"
+                )
+
+    def _problems(self) -> Iterable[str]:
+        half = self._operator.appliance
+        return (each.message for each in half.catalogs.problems.values()) if half is not None else ()
 
 
 async def _greet(client: Client | None) -> None:
@@ -242,8 +291,30 @@ def _module(given: Given) -> str:
     return text if isinstance(text, str) and text.strip() else given.key.name
 
 
-async def _promised(question: Question, settings: Settings, client: Client | None) -> frozenset[str]:
-    """The definitions that assumed modules bring: which kinds are served is asked before all else."""
+def _groups(question: Question) -> frozenset[str]:
+    """The API groups of what was given."""
+    return frozenset(str(each.body.get("apiVersion", "")).partition("/")[0] for each in question.documents)
+
+
+def _plays_palena(question: Question, operator: Operator) -> bool:
+    return operator.halves.palena and assumes_palena(question.assume_ready)
+
+
+async def _promised(
+    question: Question, settings: Settings, halves: Halves, client: Client | None
+) -> frozenset[str]:
+    """The definitions that come with what is assumed: which kinds are served is asked before all else."""
+    foreign = frozenset(each.crd_name for each in palena.FOREIGN)
+    brought = foreign if halves.palena and assumes_palena(question.assume_ready) else frozenset[str]()
+    if not halves.appliance:
+        refuse_modules(question.assume_ready)
+        return brought
+    return brought | await _brought_by_modules(question, settings, client)
+
+
+async def _brought_by_modules(
+    question: Question, settings: Settings, client: Client | None
+) -> frozenset[str]:
     if not question.assume_ready:
         return frozenset()
     key = ObjectKey(settings.module_catalog_namespace, settings.module_catalog_name)

@@ -12,6 +12,7 @@ Failure modes
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from itertools import count
 from typing import Any
 
@@ -24,6 +25,7 @@ from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import FullObjectMeta, ManagedFields, OwnerReference, Resource
 from magicstick.kube.store import Store, version
 from magicstick.plan.fields import Body, applied, ownership, patched
+from magicstick.plan.unknown import UID
 from magicstick.runtime.clock import Clock
 
 Get = Callable[[Kind, ObjectKey], Awaitable[Resource]]
@@ -45,6 +47,12 @@ class PretendServer:
         self._get = get
         self._versions = count(1 + max((_newest(each.store) for each in caches.informers()), default=0))
         self._uids = count(1)
+
+    def speaking_as(self, manager: str) -> "PretendServer":
+        """The same, for another field manager."""
+        other = copy(self)
+        other._manager = manager  # noqa: SLF001 - of its own class
+        return other
 
     # --- as the applier asks it ------------------------------------------------------------------
 
@@ -87,13 +95,19 @@ class PretendServer:
         """See `kube.applier.Writing`."""
         live = await self.get(kind, key, view=Resource)
         metadata = body.get("metadata", {})
-        return self._changed(
+        result = self._changed(
             live,
             labels=patched(live.metadata.labels, metadata.get("labels", {})),
             annotations=patched(live.metadata.annotations, metadata.get("annotations", {})),
             finalizers=tuple(metadata.get("finalizers", live.metadata.finalizers)),
             spec=patched(live.spec, body.get("spec", {})),
             data=patched(live.data, body.get("data", {})),
+        )
+        if "ownerReferences" not in metadata:
+            return result
+        owners = _owners(metadata)
+        return msgspec.structs.replace(
+            result, metadata=msgspec.structs.replace(result.metadata, owner_references=owners)
         )
 
     async def delete(
@@ -123,19 +137,18 @@ class PretendServer:
     def new(self, body: Body, *, manager: str = "") -> Resource:
         """An object that did not exist, as it is stored; `manager` is who applied it."""
         metadata = body["metadata"]
-        owners = msgspec.convert(metadata.get("ownerReferences") or (), tuple[OwnerReference, ...])
         return Resource(
             FullObjectMeta(
                 name=metadata["name"],
                 namespace=metadata.get("namespace", ""),
-                uid=f"00000000-0000-4000-8000-{next(self._uids):012d}",
+                uid=f"{UID}{next(self._uids):012d}",
                 resource_version=str(next(self._versions)),
                 generation=1,
                 creation_timestamp=self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
                 labels=dict(metadata.get("labels") or {}),
                 annotations=dict(metadata.get("annotations") or {}),
                 finalizers=tuple(metadata.get("finalizers") or ()),
-                owner_references=owners,
+                owner_references=_owners(metadata),
                 managed_fields=_managed(manager, body) if manager else (),
             ),
             api_version=body["apiVersion"],
@@ -143,6 +156,7 @@ class PretendServer:
             spec=body.get("spec") or {},
             status=body.get("status") or {},
             data=body.get("data") or {},
+            type=body.get("type") or "",
         )
 
     def replaced(self, live: Resource, body: Body) -> Resource:
@@ -187,11 +201,10 @@ class PretendServer:
             if (each.manager, each.operation, each.subresource) != (self._manager, "Apply", "")
         )
         managed = (*others, *_managed(self._manager, body))
-        owners = msgspec.convert(metadata.get("ownerReferences", []), tuple[OwnerReference, ...])
         meta = msgspec.structs.replace(
             result.metadata,
             managed_fields=managed,
-            owner_references=owners or live.metadata.owner_references,
+            owner_references=_owners(metadata) or live.metadata.owner_references,
         )
         return msgspec.structs.replace(result, metadata=meta)
 
@@ -223,6 +236,10 @@ def key_of(body: Body) -> ObjectKey:
 
 def _member(name: str, want: Body, have: Mapping[str, Any], owned: Body) -> dict[str, Any]:
     return applied(want.get(name) or {}, have, owned.get(f"f:{name}", {}))
+
+
+def _owners(metadata: Mapping[str, Any]) -> tuple[OwnerReference, ...]:
+    return msgspec.convert(metadata.get("ownerReferences") or (), tuple[OwnerReference, ...])
 
 
 def _managed(manager: str, body: Body) -> tuple[ManagedFields, ...]:

@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource
+from magicstick.palena.common.phases import Phase
 from magicstick.runtime.conditions import READY, conditions_of, find
+
+WELL: Final = frozenset({"Ready", Phase.RUNNING})
+"""The phases in which nothing is waited for: of the appliance's kinds, and of Palena's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,11 @@ class Standing:
     phase: str
     reason: str
     message: str
+
+    @property
+    def tells(self) -> bool:
+        """Whether it says that something is not ready."""
+        return self.phase not in WELL and bool(self.phase or self.message)
 
     @classmethod
     def of(cls, kind: Kind, resource: Resource) -> Self:

@@ -20,7 +20,6 @@ SIGNS: Final[Mapping[Action, str]] = {
     Action.DELETE: "-",
     Action.UNCHANGED: " ",
 }
-READY: Final = "Ready"
 Document = dict[str, Any]
 
 _DUMPER: Final[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -84,7 +83,7 @@ def _objects(heading: str, changes: Iterable[Change]) -> Iterator[Line]:
 
 
 def _standings(standings: Iterable[Standing]) -> Iterator[Line]:
-    waiting = [each for each in standings if each.phase != READY and (each.phase or each.message)]
+    waiting = [each for each in standings if each.tells]
     if waiting:
         yield Line("", "Not ready then:")
         for each in waiting:

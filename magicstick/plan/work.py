@@ -1,6 +1,6 @@
 """Everything that follows from a change, done one pass after the other until nothing is left to do."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -8,8 +8,9 @@ from magicstick.kube.kinds import ObjectKey
 from magicstick.plan.operator import Operator
 from magicstick.runtime.clock import Clock
 from magicstick.runtime.hands import Hands
+from magicstick.runtime.reconciler import Declaration
 from magicstick.runtime.reporter import INTERNAL_ERROR
-from magicstick.runtime.skeleton import Skeleton
+from magicstick.runtime.skeleton import Result, Skeleton
 
 PASSES: Final = 64
 """Most passes over one key: in a world that answers at once, whoever needs more will never have enough."""
@@ -31,7 +32,7 @@ class Work:
     """What is to be looked at. Made once the caches are complete; from then on it hears of every change."""
 
     operator: Operator
-    hands: Hands
+    hands_of: Callable[[Declaration], Hands]
     clock: Clock
     done: dict[Task, int] = field(default_factory=dict)
     """How many passes each key has had."""
@@ -43,7 +44,7 @@ class Work:
     def __post_init__(self) -> None:
         for name, each in self.operator.reconcilers.items():
             store = self.operator.store(each.declaration)
-            self._skeletons[name] = Skeleton(each, store, self.hands, clock=self.clock)
+            self._skeletons[name] = Skeleton(each, store, self.hands_of(each.declaration), clock=self.clock)
         self.operator.follow(self.wake)
 
     def wake(self, name: str, keys: Iterable[ObjectKey]) -> None:
@@ -70,9 +71,13 @@ class Work:
         result = await self._skeletons[name].reconcile(key)
         if result.outcome == INTERNAL_ERROR:
             self.problems[task] = "the decision failed, which is a fault of magicstick"
-        elif result.backoff and not result.refused:
+        elif result.backoff and not (result.refused or self._told(name, result)):
             self.problems[task] = f"it did not come to rest ({result.outcome})"
         else:
             self.problems.pop(task, None)
         if result.after_s == 0.0:
             self.wake(name, [key])
+
+    def _told(self, name: str, result: Result) -> bool:
+        """Whether it is a failure of what was asked for, which the status tells, and none to ask about."""
+        return result.outcome in self.operator.reconcilers[name].declaration.failing
