@@ -63,7 +63,7 @@ class Clusters(Role):
 
     place: ClassVar = Place(API, "clusters")
     manager: ClassVar = MANAGER
-    made: ClassVar = {PODS: CLUSTER_LABEL, SECRETS: CLUSTER_LABEL}
+    made: ClassVar = dict.fromkeys((PODS, SECRETS, SERVICES, CLAIMS), CLUSTER_LABEL)
 
     def __init__(self, client: BareClient, *, clock: Callable[[], datetime] = present) -> None:
         super().__init__(client, clock=clock)
@@ -173,7 +173,10 @@ class Clusters(Role):
             else ("Initialized", "False", "BootstrapPending", "Bootstrap pending"),
         ]
         done, refused = roles
-        managed = {"managedRolesStatus": {"byStatus": {"reconciled": done}, "cannotReconcile": refused}}
+        managed = {
+            **({"byStatus": {"reconciled": done}} if done else {}),
+            **({"cannotReconcile": refused} if refused else {}),
+        }
         return self.status(
             cluster,
             told,
@@ -182,7 +185,7 @@ class Clusters(Role):
             readyInstances=ready,
             **({"phaseReason": why} if why else {}),
             **({"currentPrimary": f"{cluster['metadata']['name']}-1"} if begun else {}),
-            **(managed if done or refused else {}),
+            **({"managedRolesStatus": managed} if managed else {}),
         )
 
 

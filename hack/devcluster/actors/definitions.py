@@ -25,13 +25,14 @@ class Presence:
         self._definition = Collection(client, DEFINITIONS, self._see, query=query)
         self._there, self._gone = asyncio.Event(), asyncio.Event()
 
-    async def while_there(self, work: Work) -> None:
-        """Do `work` anew each time the kind appears, and end it when the kind goes. Never returns."""
+    async def while_there(self, work: Work, gone: Callable[[], None]) -> None:
+        """Do `work` anew each time the kind appears; end it, and tell `gone`, when it goes. Never returns."""
         following = asyncio.ensure_future(self._definition.follow())
         try:
             while True:
                 await self._there.wait()
                 await self._until_gone(work)
+                gone()
         finally:
             following.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -124,12 +124,13 @@ class Workers:
 
     async def run(self, *others: Coroutine[Any, Any, None]) -> None:
         """Work, with the loops that wake us, until cancelled."""
-        try:
-            async with asyncio.TaskGroup() as self._tasks:
-                for other in others:
-                    self._tasks.create_task(other)
-        finally:
-            self._tasks = None
+        async with asyncio.TaskGroup() as self._tasks:
+            for other in others:
+                self._tasks.create_task(other)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._tasks = None  # before the others end, which wake us until they have
 
     async def _run(self, key: Key) -> None:
         while True:

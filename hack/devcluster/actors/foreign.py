@@ -77,7 +77,7 @@ class Role(abc.ABC):
         place: the kind.
         manager: the operator, as field managers and labels name it.
         finalizer: by which it holds objects; none where it holds none.
-        made: what it makes and watches, with the selector (encoded) by which it is found.
+        made: what it makes, with the selector (encoded) by which it is found.
         gate: shut, nothing is done (the operator is slow, hangs, or is down).
         objects: those of the kind; none while the kind is not defined.
         listeners: told of each object that changes or goes, by its key.
@@ -124,7 +124,7 @@ class Role(abc.ABC):
         """Follow the kind while there is one. Never returns."""
         group = self.place.api.split("/")[2]
         presence = Presence(self._client, f"{self.place.plural}.{group}")
-        await self._workers.run(presence.while_there(self._follow))
+        await self._workers.run(presence.while_there(self._follow, self._forget))
 
     def heed(self, other: "Role", names: Callable[[Object], str]) -> None:
         """Look at objects again when the object of another role that they name in their namespace changes."""
@@ -139,14 +139,14 @@ class Role(abc.ABC):
     # --- following ------------------------------------------------------------------------------------
 
     async def _follow(self) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for each in (self.objects, *self._children.values()):
-                    group.create_task(each.follow())
-        finally:
-            gone, self.objects.items = self.objects.items, {}
-            for obj in gone.values():
-                self._announce(obj)
+        async with asyncio.TaskGroup() as group:
+            for each in (self.objects, *self._children.values()):
+                group.create_task(each.follow())
+
+    def _forget(self) -> None:
+        gone, self.objects.items = self.objects.items, {}
+        for obj in gone.values():
+            self._announce(obj)
 
     def _see(self, _: str, obj: Object) -> None:
         self._workers.wake(key_of(obj))
@@ -170,11 +170,7 @@ class Role(abc.ABC):
         if "deletionTimestamp" in obj["metadata"]:
             await self._let_go(obj)
             return
-        if self.finalizer and self.finalizer not in obj["metadata"].get("finalizers", ()):
-            obj = await self._writer.set_finalizers(
-                obj, [*obj["metadata"].get("finalizers", ()), self.finalizer]
-            )
-            self.objects.put(obj)
+        obj = await self._hold(obj)
         try:
             status = await self._state(obj)
         except NotYetError as missing:
@@ -199,7 +195,22 @@ class Role(abc.ABC):
             return self.waiting(obj, "the operator has not come to it yet")
         if said := direction(obj, "fails"):
             return self.failing(obj, said)
+        await self._clear(obj)
         return await self.serve(obj)
+
+    async def _clear(self, obj: Object) -> None:
+        """What belonged to a namesake that is gone has to go first. The collector takes its time."""
+        left = [
+            (place, child)
+            for place, known in self._children.items()
+            for child in known.items.values()
+            if key_of(child)[0] == key_of(obj)[0] and _is_left(child, obj)
+        ]
+        for place, child in left:
+            if "deletionTimestamp" not in child["metadata"]:
+                await self._client.send("DELETE", place.of(*key_of(child)))
+        if left:
+            raise NotYetError("what a namesake has left behind is being removed")
 
     async def _let_go(self, obj: Object) -> None:
         finalizers = obj["metadata"].get("finalizers", ())
@@ -246,6 +257,14 @@ class Role(abc.ABC):
     def status(self, obj: Object, told: list[Told], **fields: Any) -> Status:
         """A status with conditions about the present generation."""
         return {**fields, "conditions": [condition_of(obj, each, self._clock()) for each in told]}
+
+
+def _is_left(child: Object, owner: Object) -> bool:
+    same = (owner["kind"], owner["metadata"]["name"])
+    return any(
+        (each["kind"], each["name"]) == same and each["uid"] != owner["metadata"]["uid"]
+        for each in child["metadata"].get("ownerReferences", ())
+    )
 
 
 def owned(owner: Object, body: Object) -> Object:

@@ -53,7 +53,7 @@ class LangfuseInstances(Role):
     place: ClassVar = Place(API, "langfuseinstances")
     manager: ClassVar = MANAGER
     finalizer: ClassVar = "langfuse.palena.ai/finalizer"
-    made: ClassVar = {DEPLOYMENTS: MADE, JOBS: MADE}
+    made: ClassVar = dict.fromkeys((DEPLOYMENTS, JOBS, SERVICES, SECRETS), MADE)
 
     async def serve(self, obj: Object) -> Status:
         """See `Role`."""

@@ -57,7 +57,7 @@ class Instances(Role):
     place: ClassVar = Place(API, "litellminstances")
     manager: ClassVar = MANAGER
     finalizer: ClassVar = FINALIZER
-    made: ClassVar = {DEPLOYMENTS: MADE, JOBS: MADE}
+    made: ClassVar = dict.fromkeys((DEPLOYMENTS, JOBS, SERVICES, CONFIG_MAPS, ACCOUNTS), MADE)
 
     async def serve(self, obj: Object) -> Status:
         """See `Role`."""
