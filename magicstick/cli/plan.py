@@ -84,8 +84,8 @@ def plan(
         typer.Option(
             "--assume-ready",
             metavar="MODULES",
-            help="Take these modules for ready once they are applied, and with palena everybody on whom Palena "
-            "depends (a,b; all; none). Offline: all.",
+            help="Take these modules for ready once they are applied (a,b; all; none); palena means those "
+            "on whom Palena depends. Offline: all.",
             show_default=False,
         ),
     ] = None,

@@ -42,9 +42,11 @@ def documents_of(*bodies: Mapping[str, Any]) -> tuple[Document, ...]:
 def planned() -> Planned:
     """The plan for these objects on an empty cluster, with the catalogs that ship."""
 
-    async def make(*bodies: Mapping[str, Any], assume: tuple[str, ...] = ("all",)) -> Plan:
+    async def make(
+        *bodies: Mapping[str, Any], assume: tuple[str, ...] = ("all",), **settings: object
+    ) -> Plan:
         question = Question(documents_of(*bodies), assume, shipped.catalogs(None), shipped.root(None))
-        return await rehearse(question, Settings.load(), FixedClock())
+        return await rehearse(question, Settings.load(**settings), FixedClock())
 
     return make
 
