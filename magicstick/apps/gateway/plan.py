@@ -203,9 +203,12 @@ def _refusal(want: Wanted, live: LiveAccess) -> str:
 
 
 def _conflict(access: Access, want: Wanted, live: LiveAccess) -> str:
+    """What of somebody else is in the way, or would be exposed as what protects it changes or goes."""
     own = {labels.MANAGED_BY: labels.OPERATOR, labels.INSTANCE: label_value(access.instance)}
+    protected = {route for each in _live(live, SECURITY_POLICY) for route in targets(each)}
     for place, occupant in live.occupants.items():
-        if place in want and not own.items() <= occupant.metadata.labels.items():
+        relies = place.kind == HTTP_ROUTE and place.key in protected and is_open(occupant)
+        if (relies or place in want) and not own.items() <= occupant.metadata.labels.items():
             return (
                 f"{place.kind.kind} {place.key} exists and does not belong to this instance. Remove it to "
                 "have the instance served"

@@ -343,6 +343,20 @@ def test_what_stands_at_a_place_that_is_not_wanted_is_no_conflict() -> None:
     assert f"delete {PUBLIC}" not in told(made.steps)
 
 
+@pytest.mark.parametrize(
+    ("now", "lost"), [({"exposure": "local"}, PUBLIC), ({"authentication": "none"}, LOCAL_CALLBACK)]
+)
+def test_a_policy_stays_while_a_route_relies_on_it_that_has_lost_our_mark(
+    now: dict[str, Any], lost: str
+) -> None:
+    objects = standing(access())
+    del objects[lost]
+    made = planned(access(**now), *objects.values(), foreign=[stored(built(lost), labels={})])
+    assert lost in made.conflict
+    touched = [each for each in told(made.steps) if any(name in each for name in POLICIES)]
+    assert (touched, made.ready) == ([], False)
+
+
 def test_nothing_opens_beside_an_open_route_of_another_instance_on_the_same_host() -> None:
     old = built("kubeopencode-old-local", access("kubeopencode-old"))
     rival = stored(old)
