@@ -13,8 +13,10 @@ EXCEPT := MS-014,MS-095,MS-209
 # The quick ones first.
 UNIT := tests/unit tests/core tests/devcluster
 TESTS := $(UNIT) tests/charts tests/integration tests/e2e
-# Most tests wait for a control plane, so two at a time take little more than half the time. A file stays together.
+# A file stays together. Most tests on a control plane wait, so four at a time take a quarter of the time, also on
+# two processors; each has a control plane of its own, of one to two gigabytes.
 BESIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
+CROWDED := --numprocesses 4 --dist loadfile
 # pytest's exit code where ARGS leaves no test of a kind.
 NO_TESTS := 5
 ARGS ?=
@@ -56,7 +58,7 @@ test: lint ## lint, then all tests, on a real control plane where they need one
 	@$(BIN)/python -m hack.requirements --closed $(CLOSED) --except $(EXCEPT)
 	@$(BIN)/python -m hack.devcluster build
 	@$(PYTEST) $(TESTS) -m alone $(ARGS) || [ $$? -eq $(NO_TESTS) ]
-	@$(PYTEST) $(TESTS) -m "not alone" $(BESIDE) $(ARGS)
+	@$(PYTEST) $(TESTS) -m "not alone" $(CROWDED) $(ARGS)
 
 test-unit: $(STAMP) ## the tests that need no cluster, save those that measure (a minute on two processors)
 	@$(PYTEST) $(UNIT) -m "not cluster and not alone" $(BESIDE) $(ARGS)
