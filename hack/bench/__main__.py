@@ -13,7 +13,7 @@ from pathlib import Path
 import uvloop
 from rich.console import Console
 
-from hack.bench import apps, guard, memory, models, scenarios
+from hack.bench import apps, guard, memory, models, palena, scenarios
 from hack.bench.report import Figure, as_json, show
 
 Scenario = Callable[[Path], Awaitable[list[Figure]]]
@@ -26,6 +26,7 @@ SCENARIOS: dict[str, Scenario] = {
     "guard": guard.guard,
     "models": models.models,
     "apps": apps.apps,
+    "palena": palena.palena,
 }
 
 

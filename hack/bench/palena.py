@@ -1,0 +1,116 @@
+"""Hundreds of gateways with their models from nothing to Running, and what they cost at rest."""
+
+import asyncio
+import contextlib
+import functools
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from hack.bare import BareClient, spread
+from hack.bench import palena_objects as objects
+from hack.bench.model_world import served
+from hack.bench.models import span_s
+from hack.bench.objects import OPERATOR_NAMESPACE
+from hack.bench.palena_players import REPORTS, PalenaPlayers
+from hack.bench.process import operator
+from hack.bench.replay import replay
+from hack.bench.report import Figure
+from hack.bench.world import CONCURRENCY, OPERATOR_AGENT, ROOT, World, relevant
+from hack.devcluster.actors.definitions import PALENA_CRDS
+from hack.devcluster.audit import AuditRecord
+from hack.devcluster.cluster import DevCluster
+from tests.support.polling import until
+
+ALONE: Final = {"MAGICSTICK_ENABLE_APPLIANCE": "false", "MAGICSTICK_ENABLE_PALENA": "true"}
+CONVERGE_S: Final = 300.0
+REST_S: Final = 60.0
+"""So long a converged operator is watched; its own looks over its caches come every 60 s."""
+NUMBER: Final = re.compile(r"(?:gw|model)-(\d{5})")
+"""Of the gateway that an object belongs to, by the object's name."""
+
+
+async def palena(directory: Path, *, count: int = 300) -> list[Figure]:
+    """Convergence beside a replay of all its writes, and a minute at rest.
+
+    The replay has everybody's writes: the operator's, and those of whoever acts around gateways.
+    """
+    async with (
+        palena_world(directory / "operator") as bench,
+        PalenaPlayers(bench.client).running() as players,
+        operator(bench.cluster.kubeconfig, directory / "operator.log", environment=dict(ALONE)),
+    ):
+        records = await _converge(bench, players, count)
+        asked = await _at_rest(bench)
+    async with palena_world(directory / "replay") as bare:
+        mark = bare.cluster.audit_mark()
+        await replay(bare.client, records, subject, concurrency=CONCURRENCY)
+        replayed_s = bare.span_s(mark)
+    ours = [each for each in records if each.user_agent.startswith(OPERATOR_AGENT)]
+    what = f"{count} gateways with {objects.MODELS_EACH} models each to Running"
+    return [
+        Figure(what, span_s(records), "s", replayed_s, limit_ratio=1.5),
+        Figure("writes per gateway and its models", len(ours) / count, "requests", None),
+        Figure(f"requests in {REST_S:g} s at rest", float(len(asked)), "requests", None, limit=0.0),
+    ]
+
+
+@contextlib.asynccontextmanager
+async def palena_world(directory: Path) -> AsyncIterator[World]:
+    """A fresh control plane with Palena's kinds and those that it drives, and nothing of either."""
+    policy = Path(__file__).with_name("audit-everything.yaml")
+    with DevCluster.start(directory=directory, audit_policy=policy) as cluster:
+        own = sorted((ROOT / "manifests" / "crds").glob("palena*.yaml"))
+        await asyncio.to_thread(cluster.apply, [*own, *sorted(PALENA_CRDS.glob("*.yaml"))])
+        async with BareClient(cluster.url, cluster.ca_file, cluster.admin_token) as client:
+            for path in (objects.GATEWAYS, objects.MODELS, *REPORTS):
+                await until(f"{path} is served", functools.partial(served, client, path))
+            for name in (OPERATOR_NAMESPACE, objects.SPACE):
+                body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+                await client.apply(f"/api/v1/namespaces/{name}", body)
+            await client.create(objects.SECRETS, objects.secret(objects.PROVIDER_KEYS, {"key": "CHANGEME"}))
+            yield World(cluster, client)
+
+
+async def make_gateways(client: BareClient, count: int) -> None:
+    """Create the gateways, each with its models, `CONCURRENCY` at a time."""
+
+    async def create(number: int) -> None:
+        await client.create(objects.GATEWAYS, objects.gateway(number))
+        for place in range(objects.MODELS_EACH):
+            await client.create(objects.MODELS, objects.model(number, place))
+
+    await spread(range(count), create, concurrency=CONCURRENCY)
+
+
+async def _converge(bench: World, players: PalenaPlayers, count: int) -> list[AuditRecord]:
+    """All writes from the first gateway until all of them and their models run."""
+    since = bench.cluster.audit_mark()
+    await make_gateways(bench.client, count)
+    await players.until_running(count * (1 + objects.MODELS_EACH), CONVERGE_S)
+    await bench.quiet()
+    return [record for record in bench.cluster.audit(since=since) if relevant(record)]
+
+
+async def _at_rest(bench: World) -> list[AuditRecord]:
+    """What the operator asks for in a while in which nothing happens, save watches and its lease."""
+    since = bench.cluster.audit_mark()
+    await asyncio.sleep(REST_S)  # that nothing happens can only be seen by looking for a while
+    return [
+        each
+        for each in bench.cluster.audit(OPERATOR_AGENT, since)
+        if each.verb != "watch" and each.resource != "leases"
+    ]
+
+
+def subject(record: AuditRecord) -> str:
+    """The gateway that a request is about, or whose models it is about; or else the object."""
+    found = NUMBER.search(_name(record))
+    return found.group(1) if found else record.name
+
+
+def _name(record: AuditRecord) -> str:
+    """A create names its object in its body alone."""
+    metadata = (record.request_object or {}).get("metadata", {})
+    return record.name or str(metadata.get("name", ""))
