@@ -157,35 +157,40 @@ class Story:
             self.stand.find(*key) is None for key, phase in step.phases.items() if not phase
         )
 
-    def end_of(self, step: Step, holds: Callable[[State], bool]) -> End:
+    def end_of(self, step: Step, holds: Callable[[End], bool]) -> End:
         """What a step ends in, once that does not change for a while and `holds`."""
-        seen: list[tuple[float, State]] = []
+        seen: list[tuple[float, End]] = []
 
         def steady() -> bool:
-            now, state = time.monotonic(), self.stand.state()
-            good = self.arrived(step) and holds(state)
-            if not good or not seen or seen[-1][1] != state:
-                seen[:] = [(now, state)]
+            now, end = time.monotonic(), self._present()
+            good = self.arrived(step) and holds(end)
+            if not good or not seen or seen[-1][1] != end:
+                seen[:] = [(now, end)]
             return good and now - seen[0][0] >= STEADY_S
 
         self.stand.until(f"the end of: {step.what}", steady, deadline_s=STEP_S)
-        before, self._hashes = self._hashes, self.stand.secret_hashes()
-        rolled = {name for name, each in self._hashes.items() if before.get(name, each) != each}
-        return End(seen[0][1], frozenset(rolled))
+        self._hashes = self.stand.secret_hashes()
+        return seen[0][1]
+
+    def _present(self) -> End:
+        now, before = self.stand.secret_hashes(), self._hashes
+        rolled = frozenset(name for name, each in now.items() if before.get(name, each) != each)
+        return End(self.stand.state(), rolled)
 
     def same_end(self, step: Step, expected: End) -> None:
         """Wait for what this step ended in before."""
-        found: list[State] = [{}]
+        found: list[End] = []
 
-        def equal(state: State) -> bool:
-            found[0] = state
-            return state == expected.state
+        def equal(end: End) -> bool:
+            found[:] = [end]
+            return end == expected
 
         try:
-            end = self.end_of(step, equal)
+            self.end_of(step, equal)
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{_differences(expected.state, found[0])}") from error
-        assert end.rolled == expected.rolled, step.what
+            (end,) = found
+            rolled = f"rolled: expected {sorted(expected.rolled)}, found {sorted(end.rolled)}"
+            raise AssertionError(f"{error}\n{_differences(expected.state, end.state)}\n{rolled}") from error
 
 
 EVERYTHING: Final = ((CHATS, "chat"), (TOOLS, "web"), (MODELS, "large"), (GATEWAYS, "gw2"), (GATEWAYS, "gw"))
@@ -216,9 +221,11 @@ def _differences(expected: State, found: State) -> str:
     )
 
 
-def in_calm(_: PalenaStand, step: Step) -> None:
+def in_calm(stand: PalenaStand, step: Step) -> None:
     """Nothing else happens."""
+    mark = stand.cluster.audit_mark()
     step.happens()
+    until_stirred(stand, mark)
 
 
 def killed_at_its_first_write(stand: PalenaStand, step: Step) -> None:

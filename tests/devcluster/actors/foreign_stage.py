@@ -100,6 +100,10 @@ class ForeignStage:
         """An object; empty while it is not there."""
         return self.mirror.get(self.path(plural), name) or {}
 
+    def metadata(self, plural: str, name: str) -> Any:
+        """Of an object; empty while it is not there."""
+        return self.find(plural, name).get("metadata", {})
+
     def names(self, plural: str) -> set[str]:
         return set(self.mirror.all(self.path(plural)))
 

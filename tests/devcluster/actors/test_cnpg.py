@@ -1,5 +1,6 @@
 """CloudNativePG as it is played: Clusters, and the databases and roles in them."""
 
+import itertools
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,12 +14,13 @@ from tests.devcluster.actors.foreign_stage import ForeignStage, foreign_stage, r
 pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
 
 ROLE = {"cluster": {"name": "pg"}, "name": "langfuse", "login": True, "passwordSecret": {"name": "role"}}
+_numbers = itertools.count(1)
 DATABASE = {"cluster": {"name": "pg"}, "name": "traces", "owner": "langfuse"}
 
 
 @pytest.fixture
-async def stage(theatre: DevCluster, request: pytest.FixtureRequest) -> AsyncIterator[ForeignStage]:
-    async with foreign_stage(theatre, f"cnpg-{abs(hash(request.node.name)) % 10**8}") as stage:
+async def stage(theatre: DevCluster) -> AsyncIterator[ForeignStage]:
+    async with foreign_stage(theatre, f"cnpg-{next(_numbers)}") as stage:
         yield stage
 
 
@@ -156,7 +158,7 @@ async def test_a_role_that_owns_a_database_stays_until_that_is_dropped(stage: Fo
     await stage.delete("databaseroles", "langfuse")
     await stage.until(
         "deletion is asked for",
-        lambda: "deletionTimestamp" in stage.find("databaseroles", "langfuse").get("metadata", {}),
+        lambda: "deletionTimestamp" in stage.metadata("databaseroles", "langfuse"),
     )
     server = stage.actors.clusters.server(stage.namespace, "pg")
     assert server.databases == {"litellm": "litellm", "traces": "langfuse"}
@@ -192,8 +194,8 @@ async def test_it_goes_with_its_kind_and_comes_back_with_it(stage: ForeignStage,
 
 
 def uid(stage: ForeignStage) -> str:
-    return str(stage.find("pods", "pg-1").get("metadata", {}).get("uid", ""))
+    return str(stage.metadata("pods", "pg-1").get("uid", ""))
 
 
 def is_dying(stage: ForeignStage, claim: str) -> bool:
-    return "deletionTimestamp" in stage.find("persistentvolumeclaims", claim).get("metadata", {})
+    return "deletionTimestamp" in stage.metadata("persistentvolumeclaims", claim)
