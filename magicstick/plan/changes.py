@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+import msgspec
+
 from magicstick.kube.differ import (
     MISSING,
     NOT_CARRIED,
@@ -15,7 +17,7 @@ from magicstick.kube.differ import (
     equal,
 )
 from magicstick.kube.kinds import Kind, ObjectKey
-from magicstick.kube.objects import Resource
+from magicstick.kube.objects import OwnerReference, Resource
 from magicstick.plan.fields import patched
 from magicstick.plan.given import Given
 from magicstick.plan.hands import Note, Verb
@@ -130,8 +132,9 @@ def _together(one: Change, other: Change) -> Change:
 
 def _applied(body: Body, before: Resource, manager: str) -> Iterator[FieldChange]:
     """By the rules with which the operator decides whether to send an apply at all."""
+    wanted, there = _carried(body), _plain(before)
     for path, found in differences(body, before, manager).items():
-        want, have = at(path, body, ABSENT), at(path, _plain(before), ABSENT)
+        want, have = at(path, wanted, ABSENT), at(path, there, ABSENT)
         if found == MISSING:
             yield FieldChange(path, ABSENT, want)
         elif found == NOT_WANTED:
@@ -177,10 +180,23 @@ def _compare(path: str, want: object, have: object) -> Iterator[FieldChange]:
             yield from _compare(place, want[name], have[name])
 
 
+def _carried(body: Body) -> Body:
+    """A body whose owners are told as views carry them."""
+    metadata = body["metadata"]
+    if "ownerReferences" not in metadata:
+        return body
+    owners = msgspec.convert(metadata["ownerReferences"], tuple[OwnerReference, ...])
+    return {**body, "metadata": {**metadata, "ownerReferences": msgspec.to_builtins(owners)}}
+
+
 def _plain(resource: Resource) -> Body:
     metadata = resource.metadata
     return {
-        "metadata": {"labels": metadata.labels, "annotations": metadata.annotations},
+        "metadata": {
+            "labels": metadata.labels,
+            "annotations": metadata.annotations,
+            "ownerReferences": msgspec.to_builtins(metadata.owner_references),
+        },
         "spec": resource.spec,
         "data": resource.data,
     }
