@@ -4,10 +4,9 @@ import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
-import yaml
-
 from magicstick.api.palena.mcp_server import PalenaMCPServerSpec
 from magicstick.palena.common.merging import deep_merge
+from magicstick.palena.common.yaml_text import yaml_text
 from magicstick.palena.mcp_server.components import (
     ANALYZER,
     ANONYMIZER,
@@ -39,8 +38,6 @@ ENTITIES: Final = (
     "US_SSN",
     "MEDICAL_LICENSE",
 )
-_WIDE: Final = 10_000
-"""Wider than any line, so that none is folded."""
 
 
 def render(spec: PalenaMCPServerSpec, endpoints: Mapping[str, str]) -> str:
@@ -54,7 +51,7 @@ def render(spec: PalenaMCPServerSpec, endpoints: Mapping[str, str]) -> str:
     merged = deep_merge(generated, spec.config)
     for path in _FIXED:
         _restore(merged, generated, path)
-    return yaml.safe_dump(merged, sort_keys=True, allow_unicode=True, width=_WIDE)
+    return yaml_text(merged)
 
 
 _FIXED: Final = (

@@ -6,11 +6,10 @@ Without a secret key: SearXNG takes it from its environment.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import yaml
+from magicstick.palena.common.yaml_text import yaml_text
 
 FILE: Final = "settings.yml"
 PORT: Final = 8080
-_WIDE: Final = 10_000
 
 
 def render(*, instance: str, language: str, safe_search: int, engines: Iterable[str]) -> str:
@@ -26,7 +25,7 @@ def render(*, instance: str, language: str, safe_search: int, engines: Iterable[
         "engines": [{"name": each, "disabled": False} for each in dict.fromkeys(engines)],
         "outgoing": {"request_timeout": 8, "max_request_timeout": 15},
     }
-    return yaml.safe_dump(settings, sort_keys=True, allow_unicode=True, width=_WIDE)
+    return yaml_text(settings)
 
 
 def engines_of(default: Iterable[str], routes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import yaml
 from pydantic import JsonValue
+
+from magicstick.palena.common.yaml_text import yaml_text
 
 Config = dict[str, Any]
 
@@ -18,8 +19,6 @@ API_KEY: Final = "LITELLM_API_KEY"
 """The environment variable from which LibreChat takes the gateway's key."""
 NO_MODEL: Final = "default"
 """LibreChat asks for at least one model, also where none is known yet."""
-_WIDE: Final = 10_000
-"""Wider than any line, so that none is folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def render(chat: Chat) -> str:
         _add_servers(merged, chat.servers)
     elif "mcpServers" in merged:
         _map(merged, "mcpServers")
-    return yaml.safe_dump(merged, sort_keys=True, allow_unicode=True, width=_WIDE)
+    return yaml_text(merged)
 
 
 def _endpoints(chat: Chat, given: Sequence[Any]) -> list[Any]:
