@@ -9,13 +9,14 @@ import base64
 import secrets
 import string
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from magicstick.kube.differ import holds
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
+from magicstick.palena.common import labels
 from magicstick.palena.common.owners import Owner, is_foreign, metadata
 from magicstick.palena.common.retention import taken_over
 from magicstick.palena.common.verdicts import Verdict, failed
@@ -79,7 +80,7 @@ class SecretState:
     values: Values = field(default_factory=dict, repr=False)
     steps: tuple[Step, ...] = field(default=(), repr=False)
     problem: str = ""
-    """Why there is none: `SECRET_LOST` or `NAME_CONFLICT`; "" otherwise."""
+    """Why it cannot be used: `SECRET_LOST`, `SECRET_INVALID` or `NAME_CONFLICT`; "" otherwise."""
     message: str = ""
 
     @property
@@ -128,6 +129,8 @@ def ensure(
     lost = gone if live is None else gone & recipe.vital
     if data_lives and lost:
         return SecretState(problem=SECRET_LOST, message=_instructions(recipe, owner, lost, live, data_lives))
+    if torn := sorted(key for key in recipe.generated.keys() & have.keys() if have[key] != have[key].strip()):
+        return SecretState(problem=SECRET_INVALID, message=_blanks(recipe, owner, torn))
     if gone - fresh.values.keys():
         return SecretState()
     wanted = {key: have[key] if key in have else fresh.values[key] for key in recipe.generated}
@@ -141,10 +144,20 @@ def ensure(
     return SecretState(wanted if complete else {}, (*steps, *taken_over(SECRET, live, owner)))
 
 
+def _blanks(recipe: SecretRecipe, owner: Owner, keys: Sequence[str]) -> str:
+    where = f"{recipe.namespace or owner.namespace}/{recipe.name}"
+    return (
+        f"{', '.join(keys)} in the generated Secret {where} begins or ends with blanks or a newline: "
+        "put the value back without them (echo -n)"
+    )
+
+
 def _instructions(
     recipe: SecretRecipe, owner: Owner, lost: set[str], live: Resource | None, data_lives: str
 ) -> str:
+    """Only what is marked as ours is taken for ours: a Secret of its name may be anybody's."""
     where = f"{recipe.namespace or owner.namespace}/{recipe.name}"
+    marks = f"{labels.MANAGED_BY}={labels.OPERATOR} and {labels.RETAINED}={labels.TRUE}"
     what = (
         f"the Secret {where} is gone"
         if live is None
@@ -152,7 +165,8 @@ def _instructions(
     )
     return (
         f"{what}, but {data_lives} lives, which was written with it: put the Secret back from a backup "
-        f"(keys {', '.join(sorted(recipe.generated))}), or delete {data_lives} to start anew without its data"
+        f"(keys {', '.join(sorted(recipe.generated))}; labels {marks}), "
+        f"or delete {data_lives} to start anew without its data"
     )
 
 

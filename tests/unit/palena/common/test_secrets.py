@@ -80,7 +80,9 @@ def test_a_secret_that_is_not_there_is_created_and_never_applied_over_another() 
     assert not state.complete, "what is not in the cluster yet is not used"
 
 
-@given(st.dictionaries(st.sampled_from(["password", "salt", "url", "more"]), st.text(min_size=1, max_size=8)))
+@given(
+    st.dictionaries(st.sampled_from(["password", "salt", "url", "more"]), st.text(min_size=1).map(str.strip))
+)
 def test_no_value_that_is_there_is_ever_replaced(values: dict[str, str]) -> None:
     live = stored(values)
     state = ensure(RECIPE, OWNER, live, draw(RECIPE, live, Counted()))
@@ -140,6 +142,26 @@ def test_a_secret_that_is_put_back_heals_and_one_whose_data_is_gone_is_made_anew
     back = stored({"password": "p", "salt": "s", "url": "redis://:p@host:6379/0"})
     assert ensure(RECIPE, OWNER, back, Fresh(), data_lives=VOLUME).complete
     assert ensure(RECIPE, OWNER, None, draw(RECIPE, None, Counted())).steps
+
+
+def test_what_the_instructions_say_heals() -> None:
+    lost = ensure(RECIPE, OWNER, None, draw(RECIPE, None, Counted()), data_lives=VOLUME)
+    marks = dict(re.findall(r"(\S+/\S+?)=([\w-]+)", lost.message))
+    assert marks
+    body = {"metadata": {"name": RECIPE.name, "namespace": "ai", "labels": marks}}
+    back = resource({**body, "data": stored({"password": "p", "salt": "s"}).data})
+    state = ensure(RECIPE, OWNER, back, Fresh(), data_lives=VOLUME)
+    assert not state.problem
+    assert isinstance(state.steps[0], Apply)
+
+
+@pytest.mark.parametrize("value", ["p\n", " p", "p "])
+def test_a_generated_value_that_was_put_back_with_blanks_is_not_used(value: str) -> None:
+    live = stored({"password": value, "salt": "s"})
+    state = ensure(RECIPE, OWNER, live, draw(RECIPE, live, Counted()), data_lives=VOLUME)
+    assert (state.problem, state.steps, dict(state.values)) == (SECRET_INVALID, (), {})
+    assert "password" in state.message
+    assert repr(value) not in state.message
 
 
 def test_a_secret_of_somebody_elses_is_neither_read_nor_written() -> None:
