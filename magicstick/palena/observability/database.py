@@ -45,7 +45,8 @@ def role_recipe(names: Names, role: str, gateway_namespace: str) -> SecretRecipe
     return SecretRecipe(
         name=names.role,
         component=LANGFUSE,
-        generated={"username": lambda _: role, PASSWORD: lambda entropy: entropy.alphanumeric(32)},
+        generated={PASSWORD: lambda entropy: entropy.alphanumeric(32)},
+        derived=lambda _: {"username": role},  # CloudNativePG refuses the Secret of another role
         type=BASIC_AUTH,
         namespace=gateway_namespace,
         labels={labels.CNPG_RELOAD: labels.TRUE},

@@ -174,3 +174,14 @@ async def test_a_gateway_with_an_external_database_has_none_to_share() -> None:
 
     assert scene.condition("LangfuseReady") == ("False", "DatabaseNotShareable")
     assert (scene.phase, plan.outcome) == ("Error", Outcome.FAILED)
+
+
+async def test_another_owner_of_the_database_is_the_one_that_its_secret_names_and_keeps_the_password() -> (
+    None
+):
+    scene = ObservabilityScene()
+    await scene.running()
+    password = values(scene.must(SECRET, f"{NAME}-pg", HOME))["password"]
+    scene.change(database={"owner": "tracer"})
+    await scene.settle()
+    assert values(scene.must(SECRET, f"{NAME}-pg", HOME)) == {"username": "tracer", "password": password}
