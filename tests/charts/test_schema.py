@@ -116,12 +116,12 @@ def test_a_text_is_a_text(path: str) -> None:
     assert pointer(path) in refusal(instance("odysseus", at(path, 7)))
 
 
-@pytest.mark.parametrize("value", [0, 1, 2.0, 50])
+@pytest.mark.parametrize("value", [0, 1, 2.0, 50, 2**31 - 1])
 def test_a_limit_of_tasks_is_a_whole_number(value: Any) -> None:
     assert accepted(instance("kubeopencode", {"maxConcurrentTasks": value}), "kubeopencode")
 
 
-@pytest.mark.parametrize("value", [-1, 1.5, "2", True])
+@pytest.mark.parametrize("value", [-1, 1.5, "2", True, 2**31, 1e300])
 def test_what_is_no_limit_of_tasks_is_refused(value: Any) -> None:
     values = instance("kubeopencode", {"maxConcurrentTasks": value})
 
