@@ -7,6 +7,7 @@ import pytest
 
 from magicstick.api.crds import DEFINITIONS
 from magicstick.kube.kinds import NODE, POD, Kind
+from magicstick.palena.common.secrets import SECRET
 from magicstick.plan.documents import InputError
 from magicstick.plan.given import Given, check, schema_of
 from tests.unit.plan.conftest import body_of, documents_of
@@ -134,3 +135,23 @@ def test_metadata_that_is_null_is_as_if_it_were_left_out() -> None:
 def test_the_schema_of_a_kind_is_made_once_for_all_of_its_objects() -> None:
     (definition, *_) = DEFINITIONS
     assert schema_of(definition) is schema_of(definition)
+
+
+def secret_of(**content: Any) -> dict[str, Any]:
+    body = body_of("Secret", "s", api_version="v1", **content)
+    body["metadata"]["namespace"] = "n"
+    return body
+
+
+def test_a_secret_in_clear_is_stored_encoded_and_counts_more_than_what_is_encoded() -> None:
+    body = secret_of(stringData={"a": "new", "b": "x"}, data={"a": "b2xk", "c": "Yw=="}, type="Opaque")
+    (found,) = check(documents_of(body), [SECRET], HOME).given
+    assert found.body["data"] == {"a": "bmV3", "b": "eA==", "c": "Yw=="}
+    assert "stringData" not in found.body
+
+
+@pytest.mark.parametrize("field", ["data", "stringData"])
+def test_what_is_no_text_in_a_secret_is_named_without_its_value(field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check(documents_of(secret_of(**{field: {"pin": 8472}})), [SECRET], HOME)
+    assert caught.value.problems == (f"file-1.yaml: {field}.pin must be text, in quotes",)
