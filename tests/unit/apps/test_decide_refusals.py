@@ -113,7 +113,7 @@ def test_who_is_admitted_no_more_stays_out_whatever_else_is_unknown(tighter: str
 
 
 def test_a_tighter_access_holds_also_where_another_field_is_wrong() -> None:
-    spec = {"targetNamespace": "Not.A.Label", "access": {"role": "admin"}}
+    spec: dict[str, Any] = {"targetNamespace": "Not.A.Label", "access": {"role": "admin"}}
     plan = decided(observation(instance(status=REPORTED, **spec), live=settled().live))
 
     assert told(plan) == ("Degraded", "InvalidSpec")
