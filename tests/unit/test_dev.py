@@ -5,7 +5,8 @@ from typing import cast
 
 import pytest
 
-from hack.dev.__main__ import explained, main, parse
+from hack.dev.__main__ import explained, main
+from hack.dev.options import parse
 from hack.devcluster import Component, DevCluster, DevClusterError
 from hack.devcluster.rest import ApiError
 

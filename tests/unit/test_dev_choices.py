@@ -11,10 +11,11 @@ import pytest
 from rich.console import Console
 
 from hack import yamls
-from hack.dev.__main__ import main, parse
+from hack.dev.__main__ import main
 from hack.dev.appliance import ROOT, Expected, settled
 from hack.dev.choices import NODES, VENDORS, Choices, Gpu, catalog_of, chosen
 from hack.dev.models import EXAMPLES, names_of
+from hack.dev.options import parse
 from hack.dev.view import Hardware, Model, Picture, Row, of_hardware, of_model, view
 from hack.devcluster import DevClusterError
 from hack.devcluster.actors.hardware import CARDS, cards_of
