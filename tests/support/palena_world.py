@@ -23,6 +23,7 @@ from magicstick.kube.objects import Resource
 from magicstick.kube.store import DELETED, MODIFIED
 from magicstick.palena.common.facts import PalenaFacts
 from magicstick.palena.common.schemas import SchemaView
+from magicstick.palena.common.storage_classes import STORAGE_CLASS, StorageClassView
 from magicstick.runtime.plan import Apply, ApplyPart, Create, Delete, Finalizer, Patch, Plan, Step
 from magicstick.runtime.reads import Reads
 from magicstick.runtime.reconciler import Declaration
@@ -134,6 +135,12 @@ class PalenaWorld:
         if "spec" in fields:
             metadata["generation"] = body["metadata"]["generation"] + 1
         return self.put(kind, {**body, **fields, "metadata": metadata})
+
+    def storage_class(self, name: str, *, grows: bool) -> None:
+        """A StorageClass whose volumes may grow or not."""
+        metadata = {"name": name, "resourceVersion": "2"}
+        view = msgspec.convert({"metadata": metadata, "allowVolumeExpansion": grows}, StorageClassView)
+        self.reads.store(STORAGE_CLASS).event(MODIFIED, view)
 
     def remove(self, kind: Kind, namespace: str, name: str) -> None:
         """It is gone."""

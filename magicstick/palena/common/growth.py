@@ -21,8 +21,8 @@ class Volume:
         return {"size": self.size, **({class_field: self.storage_class} if self.storage_class else {})}
 
 
-def grown(live: Volume, wanted: Volume) -> Volume:
-    """The volume that there can be, where `live` is there already.
+def grown(live: Volume, wanted: Volume, *, grows: bool = True) -> Volume:
+    """The volume that there can be, where `live` is there already; `grows`: whether it may.
 
     A size that cannot be compared is asked for as it stands: the server says what is wrong with it.
     """
@@ -33,6 +33,9 @@ def grown(live: Volume, wanted: Volume) -> Volume:
     if _smaller(wanted.size, live.size):
         size = live.size
         ignored.append(f"the volume has {live.size} and cannot shrink to {wanted.size}")
+    elif not grows and larger(wanted.size, live.size):
+        size = live.size
+        ignored.append(f"the volume has {live.size} and cannot grow to {wanted.size}")
     if wanted.storage_class and wanted.storage_class != live.storage_class:
         ignored.append("the storage class of a volume cannot be changed")
     told = "; ".join(ignored)

@@ -19,6 +19,7 @@ from magicstick.palena.common.kinds import NETWORK_POLICY, PERSISTENT_VOLUME_CLA
 from magicstick.palena.common.model_refs import gateways_of
 from magicstick.palena.common.referrers import Reference, Referrers
 from magicstick.palena.common.secrets import SECRET, Entropy, draw
+from magicstick.palena.common.storage_classes import classes, growing
 from magicstick.palena.gateway import names
 from magicstick.palena.gateway.decide import decide, decide_failure
 from magicstick.palena.gateway.observation import (
@@ -31,7 +32,6 @@ from magicstick.palena.gateway.observation import (
     places,
     redis_recipe,
 )
-from magicstick.palena.gateway.storage_classes import STORAGE_CLASS, StorageClassView
 from magicstick.runtime.plan import Plan
 from magicstick.runtime.reads import Reads
 from magicstick.runtime.reconciler import Declaration, Edge, meaning_changed
@@ -103,19 +103,12 @@ class GatewayReconciler:
             fresh_keys=draw(keys_recipe(name), live.get((SECRET, names.keys_secret(name))), self._entropy),
             cluster_schema=facts.schema(CNPG_CLUSTER),
             instance_schema=facts.schema(LITELLM_INSTANCE),
-            claim_grows=self._grows(live.get((PERSISTENT_VOLUME_CLAIM, names.redis_claim(name)))),
+            claim_grows=bool(
+                growing(self._reads, [live.get((PERSISTENT_VOLUME_CLAIM, names.redis_claim(name)))])
+            ),
             models=len(self._models.of(PALENA_GATEWAY, namespace, name)),
             site=self._site,
         )
-
-    def _grows(self, claim: Resource | None) -> bool:
-        """Whether the class of a volume lets it grow; what cannot be read does not."""
-        if claim is None:
-            return False
-        found: StorageClassView | None = self._reads.store(STORAGE_CLASS).get(
-            ObjectKey("", str(claim.spec.get("storageClassName") or ""))
-        )
-        return found is not None and found.allow_volume_expansion
 
     # --- waking ----------------------------------------------------------------------------------
 
@@ -141,12 +134,7 @@ class GatewayReconciler:
                 "how many models refer to the gateway",
                 meaning_changed,
             ),
-            Edge(
-                STORAGE_CLASS,
-                lambda _old, _new: (),
-                "whether the volume of Redis may grow",
-                view=StorageClassView,
-            ),
+            classes("whether the volume of Redis may grow"),
             definitions(foreign, self._everyone, "whether CloudNativePG and the LiteLLM operator are there"),
             *(schema(kind, self._everyone) for kind in foreign),
         )

@@ -42,7 +42,7 @@ from magicstick.palena.ui.objects import (
     referred,
 )
 from magicstick.palena.ui.observation import FoundServer, UiObservation
-from magicstick.palena.ui.storage import MEILISEARCH_READY, MONGODB_READY, Stores, fitting
+from magicstick.palena.ui.storage import MEILISEARCH_READY, MONGODB_READY, Stores
 from magicstick.runtime.conditions import READY
 from magicstick.runtime.plan import Notice, Plan, Step
 
@@ -171,7 +171,7 @@ class _Chat:
 
     def _data_volume(self) -> Volume:
         wanted = Volume(self._spec.persistence.size, self._spec.persistence.storage_class_name)
-        return fitting(self._stores.claimed(self._o.names.data), wanted)
+        return self._stores.fitting(self._o.names.data, wanted)
 
     def _deployment(self) -> tuple[Desired, ...]:
         """Only with everything that its environment is made from: what runs keeps its last one meanwhile."""

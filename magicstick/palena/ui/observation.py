@@ -77,6 +77,8 @@ class UiObservation:
     secrets: Mapping[str, Resource] = field(default_factory=dict, repr=False)
     """Secrets beside the UI that its spec names, by name."""
     fresh: Fresh = field(default_factory=Fresh)
+    growing: frozenset[str] = frozenset()
+    """The names of its volumes that may grow."""
     domain: str = CLUSTER_DOMAIN
 
     @property

@@ -37,6 +37,7 @@ from magicstick.palena.common.references import Target, resolve
 from magicstick.palena.common.referrers import Reference as Referred
 from magicstick.palena.common.referrers import Referrers
 from magicstick.palena.common.secrets import SECRET, Entropy, draw
+from magicstick.palena.common.storage_classes import classes, growing
 from magicstick.palena.ui import secrets
 from magicstick.palena.ui.decide import decide, decide_failure
 from magicstick.palena.ui.names import Names
@@ -59,6 +60,7 @@ class UiReconciler:
         self, facts: PalenaFacts, reads: Reads, entropy: Entropy, *, domain: str = CLUSTER_DOMAIN
     ) -> None:
         self._facts = facts
+        self._reads = reads
         self._entropy = entropy
         self._domain = domain
         self._referrers = Referrers(reads, PALENA_UI, references_of)
@@ -110,6 +112,9 @@ class UiReconciler:
             {place: each for place, each in found.items() if each is not None},
             self._named_secrets(live, gateway),
             draw(secrets.recipe(names, namespace, self._domain), found[SECRET, names.secrets], self._entropy),
+            growing(
+                self._reads, (each for (kind, _), each in found.items() if kind == PERSISTENT_VOLUME_CLAIM)
+            ),
             self._domain,
         )
 
@@ -176,6 +181,7 @@ class UiReconciler:
                 server_changed,
             ),
             Edge(PALENA_MODEL, self._by_model, "what the gateway's models are called", meaning_changed),
+            classes("whether the volumes of a chat may grow"),
             definitions((LITELLM_VIRTUAL_KEY,), self._everyone, "whether the gateway can mint keys"),
             schema(LITELLM_VIRTUAL_KEY, self._everyone),
         )

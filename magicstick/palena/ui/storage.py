@@ -176,7 +176,7 @@ class Stores:
     def meilisearch_volume(self) -> Volume:
         """Its volume, which may only grow."""
         wanted = _volume(self._spec.meilisearch.storage, MEILISEARCH_SIZE)
-        return fitting(self.claimed(self._o.names.meilisearch), wanted)
+        return self.fitting(self._o.names.meilisearch, wanted)
 
     def meilisearch_ready(self) -> Verdict:
         """Whether conversations can be searched."""
@@ -192,12 +192,13 @@ class Stores:
     # --- volumes -----------------------------------------------------------------------------------
 
     def growth(self) -> tuple[Step, ...]:
-        """MongoDB's volume, grown beside its StatefulSet; a class that cannot grow refuses it in words."""
-        live = self._o.live.get((PERSISTENT_VOLUME_CLAIM, self._o.names.mongodb_claim))
-        wanted = _volume(self._spec.mongodb.storage, MONGODB_SIZE)
-        if not self._managed or live is None or not larger(wanted.size, _claimed(live.spec).size):
+        """MongoDB's volume, grown beside its StatefulSet, where its class lets it."""
+        name = self._o.names.mongodb_claim
+        live = self._o.live.get((PERSISTENT_VOLUME_CLAIM, name))
+        size = self.fitting(name, _volume(self._spec.mongodb.storage, MONGODB_SIZE)).size
+        if not self._managed or live is None or not larger(size, _claimed(live.spec).size):
             return ()
-        body = {"spec": {"resources": {"requests": {"storage": wanted.size}}}}
+        body = {"spec": {"resources": {"requests": {"storage": size}}}}
         return (Patch(PERSISTENT_VOLUME_CLAIM, live.metadata.key, live.metadata.uid, body),)
 
     def ignored(self) -> tuple[str, ...]:
@@ -206,15 +207,17 @@ class Stores:
         found = []
         if self._managed:
             wanted = _volume(self._spec.mongodb.storage, MONGODB_SIZE)
-            found.append(grown(self.claimed(names.mongodb_claim), wanted).ignored)
+            found.append(self.fitting(names.mongodb_claim, wanted).ignored)
         if self._spec.meilisearch.enabled:
             found.append(self.meilisearch_volume.ignored)
         return tuple(each for each in found if each)
 
-    def claimed(self, name: str) -> Volume:
-        """The volume that a claim of this name has asked for; an empty one where there is no claim."""
+    def fitting(self, name: str, wanted: Volume) -> Volume:
+        """The volume of this name that there can be; a class that nobody named is the server's to fill in."""
         live = self._o.live.get((PERSISTENT_VOLUME_CLAIM, name))
-        return Volume("") if live is None else _claimed(live.spec)
+        claimed = Volume("") if live is None else _claimed(live.spec)
+        found = grown(claimed, wanted, grows=name in self._o.growing)
+        return found if wanted.storage_class else replace(found, storage_class="")
 
 
 def _volume(wanted: Storage, size: str) -> Volume:
@@ -224,9 +227,3 @@ def _volume(wanted: Storage, size: str) -> Volume:
 def _claimed(spec: Any) -> Volume:
     requests = spec.get("resources", {}).get("requests", {})
     return Volume(str(requests.get("storage", "")), str(spec.get("storageClassName", "")))
-
-
-def fitting(live: Volume, wanted: Volume) -> Volume:
-    """The volume that there can be; a class that nobody named is the server's to fill in."""
-    found = grown(live, wanted)
-    return found if wanted.storage_class else replace(found, storage_class="")

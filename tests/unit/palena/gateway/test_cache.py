@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-import msgspec
 import pytest
 
 from magicstick.api.kinds import LITELLM_INSTANCE, PALENA_GATEWAY
@@ -11,11 +10,9 @@ from magicstick.palena.common.kinds import PERSISTENT_VOLUME_CLAIM, SERVICE, STA
 from magicstick.palena.common.labels import SECRET_HASH
 from magicstick.palena.common.phases import Outcome
 from magicstick.palena.common.secrets import SECRET
-from magicstick.palena.gateway.storage_classes import STORAGE_CLASS, StorageClassView
 from magicstick.runtime.plan import Patch
 from tests.support.palena_gateway_scene import GatewayScene
 from tests.support.palena_objects import GATEWAY, HOME, claim, gateway, secret, values
-from tests.support.palena_world import PalenaWorld
 
 pytestmark = pytest.mark.anyio
 
@@ -31,11 +28,6 @@ def secret_values(scene: GatewayScene) -> dict[str, str]:
 def pod_hash(scene: GatewayScene) -> str:
     template = scene.world.must(STATEFUL_SET, HOME, REDIS).spec["template"]
     return str(template["metadata"]["annotations"][SECRET_HASH])
-
-
-def allow_growth(world: PalenaWorld, *, allowed: bool) -> None:
-    body = {"metadata": {"name": "fast", "resourceVersion": "2"}, "allowVolumeExpansion": allowed}
-    world.reads.store(STORAGE_CLASS).event("ADDED", msgspec.convert(body, StorageClassView))
 
 
 @pytest.mark.req("PA-029", "PA-031", "PA-032")
@@ -242,7 +234,7 @@ async def test_somebody_elses_object_of_a_wanted_name_is_left_alone(
 async def test_the_volume_grows_where_its_class_allows_it_and_the_template_stays() -> None:
     scene = GatewayScene()
     await scene.running()
-    allow_growth(scene.world, allowed=True)
+    scene.world.storage_class("fast", grows=True)
     template = scene.world.must(STATEFUL_SET, HOME, REDIS).spec["volumeClaimTemplates"]
     scene.change(redis={"managed": {"storage": {"size": "4Gi"}}})
     plan = await scene.settle()
@@ -264,7 +256,7 @@ async def test_the_volume_grows_where_its_class_allows_it_and_the_template_stays
 async def test_what_a_volume_cannot_do_is_ignored_and_told(storage: dict[str, str], word: str) -> None:
     scene = GatewayScene()
     await scene.running()
-    allow_growth(scene.world, allowed=False)
+    scene.world.storage_class("fast", grows=False)
     scene.change(redis={"managed": {"storage": storage}})
     plan = await scene.settle()
     claimed = scene.world.must(PERSISTENT_VOLUME_CLAIM, HOME, f"data-{REDIS}-0").spec

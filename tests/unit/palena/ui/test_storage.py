@@ -234,6 +234,10 @@ async def test_volumes_grow_and_do_not_shrink() -> None:
     assert {each.reason for each in plan.notices} == {"ImmutableFieldIgnored"}
     assert len(plan.notices) == 2
 
+    scene.world.storage_class("fast", grows=True)
+    for name in ("chat-librechat-data", "data-chat-mongodb-0"):
+        spec = {**scene.must(PERSISTENT_VOLUME_CLAIM, name).spec, "storageClassName": "fast"}
+        scene.world.change(PERSISTENT_VOLUME_CLAIM, HOME, name, spec=spec)
     scene.change(persistence={"size": "50Gi"}, mongodb={"storage": {"size": "80Gi"}})
     await scene.settle()
     sizes = {
@@ -243,3 +247,24 @@ async def test_volumes_grow_and_do_not_shrink() -> None:
     assert sizes == {"chat-librechat-data": "50Gi", "data-chat-mongodb-0": "80Gi"}
     template_ = scene.must(STATEFUL_SET, "chat-mongodb").spec["volumeClaimTemplates"][0]
     assert template_["spec"]["resources"]["requests"] == {"storage": "8Gi"}
+
+
+@pytest.mark.parametrize(("grows", "phase"), [(False, "Bound"), (True, "Pending")])
+async def test_a_volume_that_cannot_grow_now_is_told_and_holds_up_nothing_else(
+    *, grows: bool, phase: str
+) -> None:
+    scene = UiScene()
+    await scene.running()
+    scene.world.storage_class("fast", grows=grows)
+    claims = ("chat-librechat-data", "data-chat-mongodb-0", "chat-meilisearch")
+    for name in claims:
+        spec = {**scene.must(PERSISTENT_VOLUME_CLAIM, name).spec, "storageClassName": "fast"}
+        scene.world.change(PERSISTENT_VOLUME_CLAIM, HOME, name, spec=spec, status={"phase": phase})
+    before = {name: scene.must(PERSISTENT_VOLUME_CLAIM, name).spec for name in claims}
+    large = {"storage": {"size": "80Gi"}}
+    scene.change(persistence={"size": "50Gi"}, mongodb=large, meilisearch=large)
+    plan = await scene.settle()
+    assert {name: scene.must(PERSISTENT_VOLUME_CLAIM, name).spec for name in claims} == before
+    assert scene.phase == "Running"
+    assert [each.reason for each in plan.notices] == ["ImmutableFieldIgnored"] * 3
+    assert all("cannot grow" in each.message for each in plan.notices)
