@@ -215,7 +215,7 @@ def read_key(
     """
     where = f"the Secret {namespace}/{name}"
     if live is None:
-        return SecretValue("", SECRET_NOT_FOUND, f"{where} does not exist")
+        return SecretValue("", SECRET_NOT_FOUND, f"{where} does not exist, or is a service account's token")
     if key not in live.data:
         return SecretValue("", SECRET_KEY_MISSING, f"{where} has no key {key}")
     value = values_of(live).get(key)

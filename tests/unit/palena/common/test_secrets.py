@@ -202,7 +202,11 @@ def test_a_value_of_a_user_is_checked_and_not_quoted(raw: str, reason: str, said
 
 
 def test_a_secret_or_key_that_is_missing_is_named() -> None:
-    assert read_key(None, "ai", "db", "k").reason == SECRET_NOT_FOUND
+    missing = read_key(None, "ai", "db", "k")
+    assert missing.reason == SECRET_NOT_FOUND
+    assert missing.message == "the Secret ai/db does not exist, or is a service account's token", (
+        "none is read"
+    )
     absent = read_key(stored({}), "ai", "db", "k")
     assert (absent.reason, absent.message) == (SECRET_KEY_MISSING, "the Secret ai/db has no key k")
     binary = stored({}, k=base64.b64encode(b"\xff\xfe").decode())
