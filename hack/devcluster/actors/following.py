@@ -124,9 +124,10 @@ class Workers:
 
     async def run(self, *others: Coroutine[Any, Any, None]) -> None:
         """Work, with the loops that wake us, until cancelled."""
-        async with asyncio.TaskGroup() as self._tasks:
+        async with asyncio.TaskGroup() as group:
+            self._tasks = group
             for other in others:
-                self._tasks.create_task(other)
+                group.create_task(other)
             try:
                 await asyncio.Event().wait()
             finally:
