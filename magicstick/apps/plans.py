@@ -8,6 +8,8 @@ from magicstick.api.kinds import HELM_RELEASE
 from magicstick.api.names import RELEASE_NAME_LIMIT, is_dns_label
 from magicstick.api.parse import InvalidSpec
 from magicstick.apps.gateway import plan as gateway
+from magicstick.apps.gateway.routes import is_open
+from magicstick.apps.kinds import HTTP_ROUTE
 from magicstick.apps.objects import with_suspension
 from magicstick.apps.observation import InstanceObservation
 from magicstick.apps.status import (
@@ -48,10 +50,22 @@ def unusable(o: InstanceObservation, reason: str, message: str, steps: tuple[Ste
 
 
 def kept(o: InstanceObservation, reason: str, message: str, steps: tuple[Step, ...] = ()) -> Plan:
-    """A plan that leaves the status as it is; where there never was one, it says why not."""
+    """A plan that leaves the status as it is; where there never was one, it says why not.
+
+    So it does where the status says that the guard is ready, and the way in had to be closed meanwhile.
+    """
     if not o.instance.status.get("phase"):
         return report(o, InstancePhase.RECONCILING, reason, message, steps)
+    if o.status.access_guard_ready and _is_shut(o):
+        known = previous(o, guarded=False)
+        return report(o, InstancePhase.RECONCILING, reason, message, steps, addresses=known)
     return Plan(Outcome.HELD, steps, finalizer(o))
+
+
+def _is_shut(o: InstanceObservation) -> bool:
+    """Whether there are routes, and none of them leads anywhere."""
+    routes = [each.live for each in o.live.pieces if each.kind == HTTP_ROUTE]
+    return bool(routes) and not any(map(is_open, routes))
 
 
 def released() -> Plan:

@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from hack import yamls
 from magicstick.api import labels
 from magicstick.api.app_instance import AppInstanceSpec, AppInstanceStatus
@@ -13,8 +15,10 @@ from magicstick.api.kinds import HELM_RELEASE
 from magicstick.api.parse import parse, read_status
 from magicstick.apps.decide import decide
 from magicstick.apps.gateway.plan import wanted
+from magicstick.apps.gateway.routes import closed_live
+from magicstick.apps.kinds import HTTP_ROUTE
 from magicstick.apps.observation import Entry, InstanceObservation, Place, RequiredModule
-from magicstick.apps.ports import LiveAccess
+from magicstick.apps.ports import LiveAccess, Piece
 from magicstick.apps.status import HEALTHY
 from magicstick.apps.way_in import access
 from magicstick.catalogs.applications import ApplicationCatalog
@@ -178,6 +182,14 @@ def accepted(o: InstanceObservation) -> LiveAccess:
     assert o.definition is not None
     made = bodies(wanted(access(o, o.spec, o.definition), o.gateway))
     return gateway_objects.live(*map(gateway_objects.stored, made.values()))
+
+
+def closed(piece: Piece) -> Piece:
+    """The piece; a route leads nowhere."""
+    if piece.kind != HTTP_ROUTE:
+        return piece
+    spec = closed_live(piece.live)["spec"]
+    return dataclasses.replace(piece, live=msgspec.structs.replace(piece.live, spec=spec))
 
 
 # --- what a plan says --------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from magicstick.api.kinds import MODULE_ACTIVATION
-from magicstick.apps.gateway.routes import closed_live
-from magicstick.apps.kinds import HTTP_ROUTE, SECURITY_POLICY
+from magicstick.apps.kinds import SECURITY_POLICY
 from magicstick.apps.observation import UNKNOWN_DOMAINS, Entry, Place, RequiredModule
 from magicstick.apps.ports import LiveAccess, Piece
 from magicstick.modules.facts import unknown
@@ -23,6 +22,7 @@ from tests.support.instance_objects import (
     REMOVING,
     REPORTED,
     WAITED,
+    closed,
     decided,
     instance,
     message,
@@ -427,14 +427,6 @@ def test_whatever_is_waited_for_no_route_leads_or_is_opened_to_a_service_of_some
     assert served(decided(taken))[-1] is False
     shut = LiveAccess(tuple(map(closed, o.live.pieces)), o.live.occupants)
     assert decided(dataclasses.replace(taken, live=shut)).steps == ()
-
-
-def closed(piece: Piece) -> Piece:
-    """The piece; a route leads nowhere."""
-    if piece.kind != HTTP_ROUTE:
-        return piece
-    spec = closed_live(piece.live)["spec"]
-    return dataclasses.replace(piece, live=msgspec.structs.replace(piece.live, spec=spec))
 
 
 def test_a_service_of_the_platform_is_nobodys_backend() -> None:

@@ -26,6 +26,7 @@ from tests.support.instance_objects import (
     REPORTED,
     WAITED,
     accepted,
+    closed,
     decided,
     instance,
     message,
@@ -110,6 +111,17 @@ def test_who_is_admitted_no_more_stays_out_whatever_else_is_unknown(tighter: str
     )
 
     assert steps(plan) == CLOSING
+
+
+@pytest.mark.parametrize("gap", [{"entry": None}, {"unknown": "Not known yet: settings"}])
+def test_a_way_in_that_was_closed_is_not_told_to_be_guarded_whatever_is_unknown(gap: dict[str, Any]) -> None:
+    opened = settled().live
+    shut = LiveAccess(tuple(map(closed, opened.pieces)), opened.occupants)
+    plan = decided(observation(instance(status=REPORTED), live=shut, **gap))
+
+    assert told(plan)[0] == "Reconciling"
+    assert served(plan) == (*OPEN[:5], False)
+    assert plan.steps == ()
 
 
 def test_a_tighter_access_holds_also_where_another_field_is_wrong() -> None:
