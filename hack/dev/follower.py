@@ -98,13 +98,13 @@ class Follower:
 
     def _lines(self, picture: Picture) -> None:
         title = headline(picture.appliance)
-        for name, state, text in (*_said(picture), ("", (title, "", ""), title)):
+        for name, state, text in (*said(picture), ("", (title, "", ""), title)):
             if self._states.get(name) != state:
                 self._states[name] = state
                 self._console.print(text, markup=False)
 
 
-def _said(picture: Picture) -> Iterator[Said]:
+def said(picture: Picture) -> Iterator[Said]:
     """A line for each thing that a picture shows."""
     for row in picture.rows:
         yield row.module, row.state, f"  {row.module}: {row.phase} {row.reason}"
