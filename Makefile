@@ -13,10 +13,10 @@ EXCEPT := MS-014,MS-095,MS-209
 # The quick ones first.
 UNIT := tests/unit tests/core tests/devcluster
 TESTS := $(UNIT) tests/charts tests/integration tests/e2e
-# A file stays together. Most tests on a control plane wait, so four at a time take a quarter of the time, also on
-# two processors; each has a control plane of its own, of one to two gigabytes.
+# A file stays together. Most tests on a control plane wait, so two processors carry three at a time; more would
+# pass deadlines. Each has a control plane of its own, of one to two gigabytes.
 BESIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
-CROWDED := --numprocesses 4 --dist loadfile
+CROWDED := --numprocesses 3 --dist loadfile
 # pytest's exit code where ARGS leaves no test of a kind.
 NO_TESTS := 5
 ARGS ?=
