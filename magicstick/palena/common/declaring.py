@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from magicstick.kube.kinds import Kind
+from magicstick.kube.kinds import Kind, ObjectKey
+from magicstick.kube.objects import View
 from magicstick.palena.common import labels
 from magicstick.palena.common.phases import FAILING, REQUEUE_S, Outcome, Phase
 from magicstick.runtime.reconciler import Declaration, Edge
@@ -36,13 +37,24 @@ def declare(name: str, primary: Kind, *, edges: Iterable[Edge[Any]], writes: Ite
 
 
 def narrowed(declaration: Declaration, namespace: str, watched: Sequence[str]) -> Declaration:
-    """The same for the primary objects of one namespace, which may refer to any that is watched."""
+    """The same for the primary objects of one namespace, which may refer to any that is watched.
+
+    What happens elsewhere wakes none of another namespace: two controllers would work on one object.
+    """
+    edges = (_waking_in(namespace, edge) for edge in declaration.edges)
     return replace(
         declaration,
         name=f"{declaration.name}@{namespace}",
         namespace=namespace,
-        edges=tuple(each for edge in declaration.edges for each in _within(edge, watched)),
+        edges=tuple(each for edge in edges for each in _within(edge, watched)),
     )
+
+
+def _waking_in(namespace: str, edge: Edge[Any]) -> Edge[Any]:
+    def wakes(old: View | None, new: View | None) -> Iterable[ObjectKey]:
+        return [key for key in edge.wakes(old, new) if key.namespace == namespace]
+
+    return replace(edge, wakes=wakes)
 
 
 def _within(edge: Edge[Any], watched: Sequence[str]) -> Iterable[Edge[Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from magicstick.api.kinds import CNPG_CLUSTER, LITELLM_INSTANCE, PALENA_MODEL
+from magicstick.api.kinds import CNPG_CLUSTER, LITELLM_INSTANCE, PALENA_GATEWAY, PALENA_MODEL
 from magicstick.api.palena.model import PalenaModelSpec
 from magicstick.api.parse import parse
 from magicstick.kube.errors import (
@@ -20,13 +20,16 @@ from magicstick.kube.errors import (
 from magicstick.kube.kinds import ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.palena.common import labels
+from magicstick.palena.common.declaring import declare, narrowed
 from magicstick.palena.common.frame import Findings, KindFrame, Subject, decide, decide_failure
 from magicstick.palena.common.phases import FAILING, REQUEUE_S, Outcome
 from magicstick.palena.common.prerequisites import Prerequisites
+from magicstick.palena.common.secrets import SECRET
 from magicstick.palena.common.teardown import TEARDOWN_STUCK, Stage, Target
 from magicstick.palena.common.verdicts import Verdict, failed, fine, waiting
 from magicstick.runtime.conditions import check_conditions
 from magicstick.runtime.plan import Apply, Delete, Finalizer, Notice, Plan
+from magicstick.runtime.reconciler import Edge
 from magicstick.runtime.status import merge_status
 from tests.support.runtime import resource
 
@@ -257,3 +260,13 @@ def test_a_teardown_that_is_refused_stays_a_teardown() -> None:
     assert plan.status is not None
     assert plan.status["phase"] == "Deleting"
     assert "not you" in plan.status["message"]
+
+
+def test_a_controller_of_one_namespace_is_woken_for_its_own_objects_alone() -> None:
+    own, other = ObjectKey("a", "x"), ObjectKey("b", "x")
+    edge: Edge[Any] = Edge(SECRET, lambda _old, _new: (own, other), "why")
+    wide = declare("palena-gateway", PALENA_GATEWAY, edges=(edge,), writes=(SECRET,))
+    narrow = narrowed(wide, "a", ("a", "b"))
+    assert [each.namespace for each in narrow.edges] == ["a", "b"]
+    for each in narrow.edges:
+        assert list(each.wakes(None, None)) == [own]
