@@ -5,14 +5,12 @@ from typing import Final
 
 from magicstick.kube.objects import Resource
 from magicstick.models.kinds import DEPLOYMENT
-from magicstick.models.objects import Object
 from magicstick.models.observation import CheckState, ModelObservation
 from magicstick.models.places import belongs
 from magicstick.models.plans import still_serving
 from magicstick.models.resolved import ResolvedFreeToken, ResolvedRealtime
 from magicstick.models.status import ModelPhase
 from magicstick.runtime.conditions import conditions_of, cut, find
-from magicstick.runtime.plan import Apply, Patch, Step
 
 DETAIL_LIMIT: Final = 500
 
@@ -24,20 +22,6 @@ def live_deployment(o: ModelObservation, model: ResolvedFreeToken | ResolvedReal
     """The Deployment that serves the model as it is resolved now; None while there is none."""
     found = (each for each in o.runtimes if each.kind == DEPLOYMENT and belongs(each, model))
     return next((each.live for each in found), None)
-
-
-def deployed(live: Resource | None, body: Object) -> tuple[Step, ...]:
-    """The steps to this Deployment, whatever somebody made of the one that there is.
-
-    Beside `Recreate` the server takes no settings of a rolling update. Those that somebody else left there no
-    apply takes away, and each would be refused because of them.
-    """
-    apply = Apply(DEPLOYMENT, body)
-    strategy = None if live is None else live.spec.get("strategy")
-    if live is None or not isinstance(strategy, Mapping) or "rollingUpdate" not in strategy:
-        return (apply,)
-    alone = {"spec": {"strategy": {**body["spec"]["strategy"], "rollingUpdate": None}}}
-    return (Patch(DEPLOYMENT, live.metadata.key, live.metadata.uid, alone), apply)
 
 
 def failed_rollout(live: Resource, failing: Mapping[str, str]) -> str | None:

@@ -15,6 +15,7 @@ from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.objects import Object, own_labels
 from magicstick.models.pods import MODEL_LABEL
 from magicstick.models.resolved import ResolvedLocal
+from magicstick.runtime.rollout import RECREATE
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 
@@ -82,7 +83,7 @@ class DirectRuntime:
         template = {"metadata": {"labels": self.all_labels, "annotations": self.all_annotations}, "spec": pod}
         fixed = {
             "replicas": 1,
-            "strategy": {"type": "Recreate"},
+            "strategy": {**RECREATE},
             "selector": {"matchLabels": self.selector},
             "template": template,
         }

@@ -3,10 +3,10 @@
 from typing import Final
 
 from magicstick.kube.objects import Resource
-from magicstick.models.direct import State, deployed, failed_rollout, health_problem, live_deployment
+from magicstick.models.direct import State, failed_rollout, health_problem, live_deployment
 from magicstick.models.freetoken_objects import deployment, endpoint, service
 from magicstick.models.freetoken_runtime import CONFIG_MAP, FreeTokenRuntime, freetoken_runtime
-from magicstick.models.kinds import SERVICE
+from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.observation import CheckState, ModelObservation
 from magicstick.models.plans import carry_out, kept, report
 from magicstick.models.pods import PodView, trouble
@@ -15,6 +15,7 @@ from magicstick.models.resolved import ResolvedFreeToken
 from magicstick.models.serving import direct_replicas
 from magicstick.models.status import ModelPhase, ModelReason, Report
 from magicstick.runtime.plan import Apply, Plan, Step
+from magicstick.runtime.rollout import rolled
 
 NOT_ASKED: Final = "It is not known yet whether the runtime has loaded the model."
 
@@ -43,7 +44,7 @@ def _running(o: ModelObservation, model: ResolvedFreeToken, runtime: FreeTokenRu
     live = live_deployment(o, model)
     steps: tuple[Step, ...] = (
         Apply(SERVICE, service(model, runtime)),
-        *deployed(live, deployment(model, runtime)),
+        *rolled(DEPLOYMENT, deployment(model, runtime), live),
     )
     ready = live is not None and direct_replicas(live) > 0
     unhealthy = health_problem(o, ModelReason.WAITING_FOR_FREETOKEN_HEALTH, NOT_ASKED) if ready else None

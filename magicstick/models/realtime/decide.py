@@ -4,8 +4,8 @@ from typing import Final
 
 from magicstick.kube.kinds import CONFIG_MAP
 from magicstick.kube.objects import Resource
-from magicstick.models.direct import State, deployed, failed_rollout, health_problem, live_deployment
-from magicstick.models.kinds import SERVICE
+from magicstick.models.direct import State, failed_rollout, health_problem, live_deployment
+from magicstick.models.kinds import DEPLOYMENT, SERVICE
 from magicstick.models.observation import ModelObservation
 from magicstick.models.plans import carry_out, without_slot
 from magicstick.models.pods import trouble
@@ -17,6 +17,7 @@ from magicstick.models.resolved import ResolvedRealtime
 from magicstick.models.serving import direct_replicas
 from magicstick.models.status import ModelPhase, ModelReason, Report
 from magicstick.runtime.plan import Apply, Plan, Step
+from magicstick.runtime.rollout import rolled
 
 NOT_ASKED: Final = "It is not known yet whether the runtime has loaded the model."
 FAILED_CONDITIONS: Final = {"Progressing": "False", "ReplicaFailure": "True"}
@@ -31,7 +32,7 @@ def decide(o: ModelObservation, model: ResolvedRealtime) -> Plan:
     steps: tuple[Step, ...] = (
         Apply(CONFIG_MAP, config),
         Apply(SERVICE, service),
-        *deployed(live, deployment),
+        *rolled(DEPLOYMENT, deployment, live),
     )
     rolled_out = live is not None and direct_replicas(live) > 0
     state = _unhealthy(o) if rolled_out else _starting(o, model, live)

@@ -11,7 +11,8 @@ from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.owners import Owner, is_foreign
 from magicstick.palena.common.retention import taken_over
-from magicstick.runtime.plan import Apply, Delete, Step
+from magicstick.runtime.plan import Delete, Step
+from magicstick.runtime.rollout import rolled
 
 Object = dict[str, Any]
 
@@ -31,7 +32,7 @@ def applied(owner: Owner, wanted: Iterable[Desired]) -> tuple[Step, ...]:
         step
         for each in wanted
         if not is_foreign(each.live, owner)
-        for step in (Apply(each.kind, each.body), *taken_over(each.kind, each.live, owner))
+        for step in (*rolled(each.kind, each.body, each.live), *taken_over(each.kind, each.live, owner))
     )
 
 

@@ -20,8 +20,6 @@ ROLLING: Final[Object] = {"type": "RollingUpdate"}
 """New Pods come before old ones go."""
 IN_PLACE: Final[Object] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 """Each old Pod ends before a new one comes, as a volume needs that only one node can mount."""
-RECREATE: Final[Object] = {"type": "Recreate"}
-"""All Pods end, whatever happens then, before new ones come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from magicstick.palena.common import labels
 from magicstick.palena.common.workloads import (
-    RECREATE,
     Port,
     User,
     claim,
@@ -35,6 +34,7 @@ from magicstick.palena.ui.names import (
     MONGODB_PORT,
     Names,
 )
+from magicstick.runtime.rollout import RECREATE
 
 Object = dict[str, Any]
 Describe = Callable[[str, str], Object]
@@ -151,7 +151,7 @@ def meilisearch_deployment(shape: StoreShape, describe: Describe) -> Object:
     }
     pod = _pod(container, MEILISEARCH_USER)
     pod["volumes"] = [{"name": DATA, "persistentVolumeClaim": {"claimName": names.meilisearch}}]
-    return deployment(describe(names.meilisearch, MEILISEARCH), pod, strategy=RECREATE)
+    return deployment(describe(names.meilisearch, MEILISEARCH), pod, strategy={**RECREATE})
 
 
 def index_folder(image: str) -> str:
