@@ -5,6 +5,7 @@ What belongs to a gateway that is gone itself is not waited for.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from magicstick.api.kinds import CNPG_DATABASE, CNPG_DATABASE_ROLE, LANGFUSE_INSTANCE
 from magicstick.kube.kinds import Kind
@@ -18,6 +19,9 @@ from magicstick.palena.observability.database import dropped_role, without_datab
 from magicstick.palena.observability.observation import ObservabilityObservation
 from magicstick.palena.observability.wiring import unwired
 from magicstick.runtime.plan import Patch, Step
+
+RETAIN: Final = "retain"
+DELETE: Final = "delete"
 
 
 def stages(o: ObservabilityObservation) -> tuple[Stage, ...]:
@@ -46,9 +50,7 @@ def stages(o: ObservabilityObservation) -> tuple[Stage, ...]:
 
 def _database(o: ObservabilityObservation) -> Iterator[Stage]:
     """First the database, then the role that owns it; with Retain only our objects about them go."""
-    name = o.names.langfuse
-    keep = o.subject.live.spec.get("deletionPolicy", "Retain") != "Delete"
-    policy = "retain" if keep else "delete"
+    name, policy = o.names.langfuse, _policy(o)
     database, role = o.at_gateway(CNPG_DATABASE, name), o.at_gateway(CNPG_DATABASE_ROLE, name)
     yield Stage(
         f"Database {name}",
@@ -58,7 +60,8 @@ def _database(o: ObservabilityObservation) -> Iterator[Stage]:
             *without_database(o.cluster, *_wanted(o)),
         ),
     )
-    in_cluster = without_role(o.cluster, o.names.role) if keep else dropped_role(o.cluster, o.names.role)
+    end = without_role if policy == RETAIN else dropped_role
+    in_cluster = end(o.cluster, o.names.role)
     yield Stage(
         f"DatabaseRole {name}",
         _targets(o, [(CNPG_DATABASE_ROLE, role)]),
@@ -67,11 +70,23 @@ def _database(o: ObservabilityObservation) -> Iterator[Stage]:
 
 
 def _orphaned(o: ObservabilityObservation) -> Iterator[Stage]:
-    """Without their gateway they are deleted and not waited for: nobody may be there to finish it."""
-    name = o.names.langfuse
+    """Without their gateway they are deleted and not waited for: nobody may be there to finish it.
+
+    Its database may have outlived it, so that what is to be kept is said here too.
+    """
+    name, policy = o.names.langfuse, _policy(o)
     found = [(kind, o.at_gateway(kind, name)) for kind in (CNPG_DATABASE, CNPG_DATABASE_ROLE)]
     left = [each for each in _targets(o, found) if not each.live.metadata.dying]
-    yield Stage("the database of a gateway that is gone", targets=left)
+    said = (
+        *_reclaiming(o, CNPG_DATABASE, found[0][1], "databaseReclaimPolicy", policy),
+        *_reclaiming(o, CNPG_DATABASE_ROLE, found[1][1], "databaseRoleReclaimPolicy", policy),
+    )
+    yield Stage("the database of a gateway that is gone", left, said)
+
+
+def _policy(o: ObservabilityObservation) -> str:
+    """What becomes of database and role; they are kept whenever it is not clear that they are to go."""
+    return DELETE if o.subject.live.spec.get("deletionPolicy", "Retain") == "Delete" else RETAIN
 
 
 def _wanted(o: ObservabilityObservation) -> tuple[str, str]:

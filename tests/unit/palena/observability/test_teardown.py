@@ -211,6 +211,20 @@ async def test_a_database_beside_a_gateway_that_is_gone_is_deleted_and_not_waite
     assert scene.released
 
 
+async def test_a_database_that_outlived_its_gateway_is_kept_if_that_was_said_at_the_last_moment() -> None:
+    scene = ObservabilityScene(**ELSEWHERE, deletionPolicy="Delete")
+    await scene.running()
+    held(scene, CNPG_DATABASE, NAME)
+    scene.world.remove(PALENA_GATEWAY, HOME, GATEWAY)
+    scene.change(deletionPolicy="Retain")
+    scene.delete()
+    await scene.settle()
+
+    left = scene.must(CNPG_DATABASE, NAME, HOME)
+    assert (left.spec["databaseReclaimPolicy"], left.metadata.dying) == ("retain", True)
+    assert scene.released
+
+
 @pytest.mark.parametrize("kind", [LITELLM_INSTANCE, LANGFUSE_INSTANCE, CNPG_DATABASE])
 async def test_a_kind_that_is_served_no_more_keeps_nobody(kind: Any) -> None:
     scene = ObservabilityScene()
