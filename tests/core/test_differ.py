@@ -224,9 +224,9 @@ def test_owner_references_are_compared_by_uid() -> None:
 
 
 def test_a_field_that_the_view_does_not_carry_counts_as_different() -> None:
-    body = desired({"data": {"k": "dg=="}, "type": "Opaque"})
-    thing = live({"data": {"k": "dg=="}}, entry({"f:data": {"f:k": {}}, "f:type": {}}))
-    assert differences(body, thing, OURS) == {"type": NOT_CARRIED}
+    body = desired({"data": {"k": "dg=="}, "immutable": True})
+    thing = live({"data": {"k": "dg=="}}, entry({"f:data": {"f:k": {}}, "f:immutable": {}}))
+    assert differences(body, thing, OURS) == {"immutable": NOT_CARRIED}
 
 
 def test_paths_hold_no_values() -> None:
