@@ -203,7 +203,7 @@ async def test_whoever_may_not_use_the_gateway_any_more_gets_no_traces_and_no_wa
     scene.gateway(allowedConsumers={"from": "Same"})
     await scene.settle()
 
-    assert scene.callbacks is None
+    assert not scene.callbacks
     assert scene.world.names(NETWORK_POLICY) == set()
     assert scene.condition("CallbackConfigured") == ("False", "RefNotPermitted")
     assert scene.status["callback"]["configured"] is False
