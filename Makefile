@@ -17,6 +17,12 @@ TESTS := $(UNIT) tests/charts tests/integration tests/e2e
 # pass deadlines. Each has a control plane of its own, of one to two gigabytes.
 BESIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 CROWDED := --numprocesses 3 --dist loadfile
+# What `make dev` can be told by name. A name that is none of these would be overlooked in silence.
+WORDS := ONCE GPU MODULES MODELS APP PALENA ARGS PYTHON VENV
+OTHER = $(filter-out $(WORDS),$(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each))))
+# $(call switch,NAME,--flag): the flag where NAME says yes, nothing where it says no or is not there.
+switch = $(if $(filter-out 0 no false off,$($(1))),$(if $(filter 1 yes true on,$($(1))),$(2),\
+  $(error $(1) is a switch: $(1)=1 or $(1)=0, and not '$($(1))')))
 # pytest's exit code where ARGS leaves no test of a kind.
 NO_TESTS := 5
 ARGS ?=
@@ -52,7 +58,10 @@ $(STAMP): requirements-dev.txt pyproject.toml
 	@touch $@
 
 dev: $(STAMP) ## start a real control plane, run the operator on it, show the appliance getting Ready
-	@$(BIN)/python -m hack.dev $(if $(ONCE),--once) $(if $(GPU),--gpu $(GPU)) $(if $(MODULES),--modules $(MODULES)) $(if $(MODELS),--models) $(if $(APP),--app $(APP)) $(if $(PALENA),--palena) $(ARGS)
+	$(if $(OTHER),$(error make dev knows no $(OTHER); it knows $(WORDS)))
+	@$(BIN)/python -m hack.dev $(call switch,ONCE,--once) $(if $(GPU),--gpu $(GPU)) \
+	  $(if $(MODULES),--modules $(MODULES)) $(call switch,MODELS,--models) $(if $(APP),--app $(APP)) \
+	  $(call switch,PALENA,--palena) $(ARGS)
 
 test: lint ## lint, then all tests, on a real control plane where they need one
 	@$(BIN)/python -m hack.requirements --closed $(CLOSED) --except $(EXCEPT)
