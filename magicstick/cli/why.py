@@ -1,13 +1,14 @@
 """`magicstick why`: the chain of causes behind an object that is not ready."""
 
 import json
+from dataclasses import replace
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from magicstick.api.kinds import HOME_NAMESPACE
+from magicstick.api.kinds import PALENA_KINDS
 from magicstick.cli.cluster import (
     TIMEOUT_S,
     Access,
@@ -40,6 +41,8 @@ magicstick why module/litellm
 magicstick why hardware/gpu --all
 
 magicstick why kustomization/app-litellm -o json
+
+magicstick why gateway/gw -n ai-gateway
 
 Exit codes: 0 nothing is wrong, 1 a cause was found, 2 misused, 3 cluster not reachable, 4 forbidden."""
 
@@ -76,17 +79,20 @@ def why(
     output: Annotated[Output, typer.Option("--output", "-o", help="How to write it.")] = Output.TEXT,
     namespace: Annotated[
         str,
-        typer.Option("--namespace", "-n", envvar="APPLIANCE_NAMESPACE", help="Where the appliance is."),
-    ] = HOME_NAMESPACE,
+        typer.Option(
+            "--namespace",
+            "-n",
+            help="Where the appliance is ($APPLIANCE_NAMESPACE, or ai-system); for an object of Palena, where "
+            "that is (anywhere).",
+            show_default=False,
+        ),
+    ] = "",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     timeout: Timeout = TIMEOUT_S,
 ) -> int:
     """Say why something is not ready, and what to do about it."""
-    asked = _question(words or ())
-    home = namespace or HOME_NAMESPACE
-    check_namespace(home)
-    flags = {"appliance_namespace": home, **_halves(asked)}
+    asked, flags = placed(_question(words or ()), namespace)
     access = Access(kubeconfig, context, timeout)
     told = ask(access, lambda client: _explain(client, asked, flags, access, every=every))
     if output is Output.JSON:
@@ -100,11 +106,16 @@ def why(
     return 0 if told.explanation.healthy else FOUND
 
 
-def _halves(asked: "Question") -> dict[str, str]:
-    """Palena is read only where it is asked about."""
-    from magicstick.api.kinds import PALENA_KINDS  # noqa: PLC0415 - imported with the question already
+def placed(asked: "Question", namespace: str) -> "tuple[Question, dict[str, str]]":
+    """What `--namespace` says: where the object of Palena is that is asked about, or else the appliance.
 
-    return {"magicstick_enable_palena": "true"} if asked.kind in PALENA_KINDS else {}
+    With it the settings that follow. Palena is read only where it is asked about. Raises CommandError.
+    """
+    if namespace:
+        check_namespace(namespace)
+    if asked.kind in PALENA_KINDS:
+        return replace(asked, namespace=namespace), {"magicstick_enable_palena": "true"}
+    return asked, {"appliance_namespace": namespace} if namespace else {}
 
 
 def _question(words: Iterable[str]) -> "Question":

@@ -73,6 +73,8 @@ class Question:
 
     kind: Kind = APPLIANCE
     name: str = ""
+    namespace: str = ""
+    """Of an object of Palena; "" for anywhere. All others are where the appliance is."""
 
 
 class NoQuestionError(ValueError):

@@ -66,7 +66,7 @@ def subject_of(asked: Question, sight: Sight) -> Subject:
     if asked.kind == HARDWARE:
         return Subject(HARDWARE, sight.facts.canonical(name))
     if asked.kind in PALENA_KINDS:
-        return palena_place(asked.kind, name, sight)
+        return palena_place(asked.kind, name, sight, asked.namespace)
     if asked.kind not in NAMED_BY_MODULE:
         return sight.place(asked.kind, name)
     return _module(asked, sight)

@@ -57,8 +57,10 @@ def explain_palena(subject: Subject, sight: Sight) -> Explanation:
     return _reported(subject, live, sight)
 
 
-def place(kind: Kind, name: str, sight: Sight) -> Subject:
-    """The object of this name, wherever it is; of several the first that is not ready."""
+def place(kind: Kind, name: str, sight: Sight, namespace: str = "") -> Subject:
+    """The object of this name, in this namespace or else wherever it is; of several the first not ready."""
+    if namespace:
+        return Subject(kind, name, namespace)
     found = [each for each in sight.stores.store(kind).list() if each.metadata.name == name]
     found.sort(key=lambda each: (_ready(each), each.metadata.namespace))
     return Subject(kind, name, found[0].metadata.namespace if found else "")

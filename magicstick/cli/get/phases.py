@@ -14,9 +14,19 @@ class Attention(IntEnum):
 
 
 FAILED: Final = frozenset(
-    {"Degraded", "Failed", "Rejected", "RolledBack", "Unsupported", "Conflict", "Blocked", "Interrupted"}
+    {
+        "Degraded",
+        "Error",
+        "Failed",
+        "Rejected",
+        "RolledBack",
+        "Unsupported",
+        "Conflict",
+        "Blocked",
+        "Interrupted",
+    }
 )
-WELL: Final = frozenset({"Ready", "Succeeded"})
+WELL: Final = frozenset({"Ready", "Running", "Succeeded"})
 AT_REST: Final = frozenset({"Disabled", "Suspended", "NotRequired", "Deleted"})
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from magicstick.api.appearances import PALENA_APPEARANCES
+from magicstick.api.kinds import HOME_NAMESPACE
 from magicstick.cli.asking import explained
 from magicstick.cli.cluster import Access
 from magicstick.cli.errors import FAILED, MISUSED, CommandError
@@ -130,4 +132,6 @@ async def _named(
 
 
 def _missing(wanted: Wanted, name: str, query: Query) -> str:
-    return f"{wanted.appearance.singular} {name!r} not found in namespace {query.namespace}"
+    missing = f"{wanted.appearance.singular} {name!r} not found in namespace {query.namespace}"
+    elsewhere = wanted.appearance in PALENA_APPEARANCES and query.namespace == HOME_NAMESPACE
+    return f"{missing}; --namespace names where it is" if elsewhere else missing

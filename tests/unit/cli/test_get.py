@@ -10,7 +10,13 @@ import pytest
 
 from hack import yamls
 from magicstick.api.appearances import APPLIANCE_APPEARANCES
-from magicstick.api.kinds import APPLIANCE, HOST_OPERATION, MODEL_ACTIVATION, MODULE_ACTIVATION
+from magicstick.api.kinds import (
+    APPLIANCE,
+    HOST_OPERATION,
+    MODEL_ACTIVATION,
+    MODULE_ACTIVATION,
+    PALENA_GATEWAY,
+)
 from tests.support.apiserver import Answer, Hang, ScriptedServer, listing, status
 from tests.support.own_kinds import Object, a_module, an_appliance, an_object, path_of, serve
 from tests.unit.cli.conftest import Cli
@@ -114,6 +120,17 @@ async def test_what_is_not_found_is_told_beside_what_is(cli: Cli, server: Script
     assert done.code == 1
     assert [line.split()[0] for line in done.lines] == ["NAME", "gpu"]
     assert done.err == "magicstick: moduleactivation 'none' not found in namespace ai-system\n"
+
+
+async def test_an_object_of_palena_is_looked_for_at_home_and_it_is_said_how_to_look_elsewhere(
+    cli: Cli, server: ScriptedServer
+) -> None:
+    missing = status(404, "NotFound", "not found", details={"name": "gw", "kind": "palenagateways"})
+    server.answer("GET", path_of(PALENA_GATEWAY, "gw"), missing)
+    server.answer("GET", path_of(PALENA_GATEWAY, "gw", namespace="team"), missing)
+    told = "magicstick: palenagateway 'gw' not found in namespace"
+    assert (await cli("get", "gateway/gw")).err == f"{told} ai-system; --namespace names where it is\n"
+    assert (await cli("get", "gateway/gw", "-n", "team")).err == f"{told} team\n"
 
 
 async def test_hardware_that_is_not_found_is_told_too(cli: Cli, server: ScriptedServer) -> None:

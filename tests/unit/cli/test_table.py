@@ -206,9 +206,11 @@ def test_a_cut_text_fits_and_says_that_it_was_cut(text: str, limit: int) -> None
     [
         ("Degraded", Attention.FAILED),
         ("Conflict", Attention.FAILED),
+        ("Error", Attention.FAILED),
         ("WaitingForModules", Attention.UNDER_WAY),
         ("", Attention.UNDER_WAY),
         ("Ready", Attention.WELL),
+        ("Running", Attention.WELL),
         ("Disabled", Attention.AT_REST),
     ],
 )

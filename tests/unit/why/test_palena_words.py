@@ -1,5 +1,6 @@
 """What `why` says of objects of Palena."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from magicstick.api.kinds import (
     PALENA_MODEL,
     PALENA_UI,
 )
+from magicstick.cli.why import placed
 from magicstick.kube.informer import InformerState
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, LEASE, Kind
 from magicstick.kube.objects import Resource
@@ -77,6 +79,33 @@ def test_an_object_is_found_wherever_it_is_and_the_one_that_is_not_ready_first()
     seen = sight(shelf, None)
     assert subject_of(question("gateway/gw"), seen).namespace == "b"
     assert subject_of(question("gateway/none"), seen).namespace == ""
+
+
+def test_of_two_of_one_name_the_one_is_meant_whose_namespace_is_given() -> None:
+    shelf = Shelf()
+    shelf.put(PALENA_GATEWAY, an_object(PALENA_GATEWAY, "gw", namespace="a"))
+    shelf.put(
+        PALENA_GATEWAY, an_object(PALENA_GATEWAY, "gw", "CRDMissing", namespace="b", resourceVersion="6")
+    )
+    seen = sight(shelf, None)
+    assert subject_of(replace(question("gateway/gw"), namespace="a"), seen).namespace == "a"
+    assert subject_of(replace(question("gateway/gw"), namespace="c"), seen).namespace == "c"
+
+
+@pytest.mark.parametrize(
+    ("word", "namespace", "expected"),
+    [
+        ("gateway/gw", "team-one", ("team-one", {"magicstick_enable_palena": "true"})),
+        ("gateway/gw", "", ("", {"magicstick_enable_palena": "true"})),
+        ("module/litellm", "elsewhere", ("", {"appliance_namespace": "elsewhere"})),
+        ("module/litellm", "", ("", {})),  # as the environment says, or else ai-system
+    ],
+)
+def test_the_namespace_that_is_given_is_that_of_an_object_of_palena_and_else_the_appliances(
+    word: str, namespace: str, expected: tuple[str, dict[str, str]]
+) -> None:
+    asked, flags = placed(question(word), namespace)
+    assert (asked.namespace, flags) == expected
 
 
 def test_what_is_ready_is_said_to_be() -> None:
