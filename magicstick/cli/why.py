@@ -1,8 +1,8 @@
 """`magicstick why`: the chain of causes behind an object that is not ready."""
 
 import json
-from dataclasses import replace
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -82,8 +82,8 @@ def why(
         typer.Option(
             "--namespace",
             "-n",
-            help="Where the appliance is ($APPLIANCE_NAMESPACE, or ai-system); for an object of Palena, where "
-            "that is (anywhere).",
+            help="Where the appliance is ($APPLIANCE_NAMESPACE, or ai-system); "
+            "for an object of Palena where that is (anywhere).",
             show_default=False,
         ),
     ] = "",
