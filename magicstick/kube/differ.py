@@ -63,7 +63,7 @@ def differences(desired: Body, live: Resource, manager: str) -> Differences:
         found[name] = NOT_CARRIED
     metadata = _wanted_metadata(desired["metadata"])
     _members("metadata", metadata, _metadata(live.metadata), owned_metadata, found)
-    _members("", want, {"spec": live.spec, "data": live.data}, owned, found)
+    _members("", want, _content(live), owned, found)
     return found
 
 
@@ -92,7 +92,7 @@ def holds(fields: Body, live: Resource) -> bool:
 
     Unlike `differs` it does not ask who owns what: it is for objects of others.
     """
-    have = {"metadata": _metadata(live.metadata), "spec": live.spec, "data": live.data}
+    have = {"metadata": _metadata(live.metadata), **_content(live)}
     want = {name: value for name, value in fields.items() if name not in ("apiVersion", "kind")}
     if isinstance(described := want.get("metadata"), Mapping):
         want["metadata"] = _wanted_metadata(described)
@@ -106,6 +106,11 @@ def _merged_already(want: object, have: object) -> bool:
     return isinstance(have, Mapping) and all(
         _merged_already(value, have.get(name)) for name, value in want.items()
     )
+
+
+def _content(live: Resource) -> dict[str, object]:
+    """What an object says beside its metadata; only Secrets have a type."""
+    return {"spec": live.spec, "data": live.data, **({"type": live.type} if live.type else {})}
 
 
 def _metadata(metadata: ObjectMeta) -> dict[str, object]:

@@ -229,6 +229,14 @@ def test_a_field_that_the_view_does_not_carry_counts_as_different() -> None:
     assert differences(body, thing, OURS) == {"immutable": NOT_CARRIED}
 
 
+@pytest.mark.parametrize(("type_", "found"), [("Opaque", {}), ("other", {"type": "other"})])
+def test_the_type_of_a_secret_is_compared(type_: str, found: Json) -> None:
+    body = desired({"data": {"k": "dg=="}, "type": "Opaque"})
+    thing = live({"data": {"k": "dg=="}, "type": type_}, entry({"f:data": {"f:k": {}}, "f:type": {}}))
+    assert differences(body, thing, OURS) == found
+    assert holds(body, thing) == (not found)
+
+
 def test_paths_hold_no_values() -> None:
     body = desired({"data": {"password": "aHVudGVyMg=="}})
     thing = live(
