@@ -75,7 +75,7 @@ def run(options: argparse.Namespace, console: Console, stack: contextlib.ExitSta
     say("the appliance is Ready")
     if options.once:
         return 0
-    console.print(usage(operator.log))
+    console.print(usage(operator.log, palena=choices.palena))
     return follower.forever()
 
 
@@ -130,12 +130,13 @@ def explained(cluster: DevCluster) -> Iterator[None]:
         raise DevClusterError("\n".join([f"the API server: {error}", *ends])) from error
 
 
-def usage(log: Path) -> str:
+def usage(log: Path, *, palena: bool = False) -> str:
     """How to reach the cluster from another terminal."""
+    further = "  magicstick get palena\n" if palena else ""
     return (
         "\nIn a second terminal:\n\n"
         f'  eval "$({sys.executable} -m hack.devcluster env)"\n'
-        "  magicstick get\n"
+        f"  magicstick get\n{further}"
         "  kubectl -n ai-system describe msmod litellm\n\n"
         f"The operator's log: {log}\nCtrl-C ends everything.\n"
     )
