@@ -18,7 +18,9 @@ def body(strategy: Any) -> dict[str, Any]:
 
 
 def live(strategy: Any) -> Resource:
-    return Resource(metadata=FullObjectMeta(name="chat", namespace="ns", uid="u-1"), spec={"strategy": strategy})
+    return Resource(
+        metadata=FullObjectMeta(name="chat", namespace="ns", uid="u-1"), spec={"strategy": strategy}
+    )
 
 
 def test_settings_of_a_rolling_update_go_before_the_apply_that_they_would_have_refused() -> None:
