@@ -202,7 +202,7 @@ def env(directory: DirectoryOption = DEFAULT_DIRECTORY) -> None:
     """
     state = State.read(directory)
     if state is None or not is_owned(directory):
-        _fail(DevClusterError("no cluster is running"))
+        _fail(DevClusterError("no cluster is running; start one in another terminal: make dev"))
     print(f"export KUBECONFIG={shlex.quote(state.kubeconfig)}")
     kubectl = Builder().binary(BY_NAME["kubectl"])
     if kubectl.exists():

@@ -55,7 +55,7 @@ class TestWithoutCluster:
 
     def test_env_and_logs_fail(self, tmp_path: Path) -> None:
         option = f"--directory={tmp_path / 'none'}"
-        assert "no cluster is running" in call("env", option, code=1)
+        assert "no cluster is running; start one in another terminal: make dev" in call("env", option, code=1)
         assert "no logs in" in call("logs", option, code=1)
 
 

@@ -8,7 +8,7 @@ import typer
 
 from magicstick.cli.cluster import Access, ask
 from magicstick.cli.errors import CommandError
-from magicstick.cli.words import KNOWN, kind_called, names_of, usual_namespace, wanted
+from magicstick.cli.words import GROUPS, KNOWN, kind_called, names_of, usual_namespace, wanted
 
 if TYPE_CHECKING:
     from magicstick.kube.client import Client
@@ -29,8 +29,13 @@ def complete_words(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _kinds(incomplete: str) -> Iterator[str]:
-    """The short words for each kind; the long ones with the group only where nobody else has the word."""
+    """The short words for each kind; the long ones with the group only where nobody else has the word.
+
+    Words for several kinds stand alone, before them.
+    """
     first, comma, last = incomplete.rpartition(",")
+    if not comma:
+        yield from GROUPS
     for appearance in KNOWN:
         for name in names_of(appearance):
             if "." not in name or "." in last:

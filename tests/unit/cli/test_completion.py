@@ -59,6 +59,8 @@ def modules(server: ScriptedServer) -> None:
         ("get module/", ["module/gpu", "module/litellm"]),
         ("get moduleactivations.a", ["moduleactivations.appliance.magicstick.dev"]),
         ("get msmod,hard", ["msmod,hardware"]),
+        ("get al", ["all"]),
+        ("get msmod,al", []),
         ("get msmod/", ["msmod/gpu", "msmod/litellm"]),
         ("get msmod/l", ["msmod/litellm"]),
         ("get hw/", ["hw/gpu"]),
@@ -82,7 +84,7 @@ async def test_kinds_are_offered_without_asking_anybody(
     modules: None, server: ScriptedServer, kubeconfig: Path
 ) -> None:
     offered = await completed("magicstick get ", kubeconfig)
-    assert {"msmod", "moduleactivations", "hardware", "appliance"} <= set(offered)
+    assert {"msmod", "moduleactivations", "hardware", "appliance", "palena"} <= set(offered)
     assert not any("." in word for word in offered)
     assert server.requests == []
 
