@@ -43,6 +43,19 @@ NEEDED: Final[Mapping[Kind, tuple[Kind, ...]]] = {
 
 CRD_MISSING: Final = "CRDMissing"
 
+MADE_BY_OTHERS: Final[Mapping[Kind, tuple[tuple[str, Kind, tuple[str, str]], ...]]] = {
+    PALENA_GATEWAY: (
+        ("Cluster", CNPG_CLUSTER, ("database", "clusterName")),
+        ("Instance", LITELLM_INSTANCE, ("litellmInstanceRef", "name")),
+        ("Migration", LITELLM_INSTANCE, ("litellmInstanceRef", "name")),
+    ),
+    PALENA_OBSERVABILITY: (("Instance", LANGFUSE_INSTANCE, ("langfuseInstanceRef", "name")),),
+}
+"""How reasons begin that are another operator's; its kind, and where the status has the object's name."""
+
+OF_PODS: Final = frozenset({"StatefulSetNotReady", "DeploymentNotReady"})
+"""Reasons that are those of Pods."""
+
 
 def explain_palena(subject: Subject, sight: Sight) -> Explanation:
     """By what it refers to, then by its own conditions."""
@@ -81,7 +94,21 @@ def _reported(subject: Subject, live: Resource, sight: Sight) -> Explanation:
     sentence = f"is {phase or 'not ready'}{f' ({reason})' if reason else ''}: {message}"
     if links := (*_missing(subject, reason, sight), *_unready(subject, live, sight)):
         return unhealthy(Cause(subject, sentence, links))
-    return unhealthy(Cause(subject, sentence, hint=Hint("See its conditions.", subject.command("describe"))))
+    return unhealthy(Cause(subject, sentence, hint=_nearest(subject, reason, live.status)))
+
+
+def _nearest(subject: Subject, reason: str, status: Mapping[str, Any]) -> Hint:
+    """Where more is to be seen: at an object of another operator's, the Pods, or else the conditions."""
+    for beginning, kind, (block, field) in MADE_BY_OTHERS.get(subject.kind, ()):
+        name = (status.get(block) or {}).get(field)
+        if reason.startswith(beginning) and name:
+            # By its full name: other groups have kinds of the same.
+            command = kubectl("describe", kind.crd_name, name, namespace=subject.namespace)
+            return Hint(f"See what the operator of {kind.kind} {name} says of it.", command)
+    if reason in OF_PODS:
+        chosen = f"app.kubernetes.io/instance={subject.name}"
+        return Hint("See its Pods.", kubectl("get", "pods", "-l", chosen, namespace=subject.namespace))
+    return Hint("See its conditions.", subject.command("describe"))
 
 
 def _missing(subject: Subject, reason: str, sight: Sight) -> Iterator[Subject]:

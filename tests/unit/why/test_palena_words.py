@@ -11,6 +11,7 @@ from magicstick.api.kinds import (
     PALENA_KINDS,
     PALENA_MCP_SERVER,
     PALENA_MODEL,
+    PALENA_OBSERVABILITY,
     PALENA_UI,
 )
 from magicstick.cli.why import placed
@@ -30,9 +31,14 @@ NAMESPACE = "team-one"
 
 
 def an_object(
-    kind: Kind, name: str, reason: str = "", spec: dict[str, Any] | None = None, **more: Any
+    kind: Kind,
+    name: str,
+    reason: str = "",
+    spec: dict[str, Any] | None = None,
+    said: dict[str, Any] | None = None,
+    **more: Any,
 ) -> Resource:
-    """Ready without a reason, else not ready because of it."""
+    """Ready without a reason, else not ready because of it. `said`: further fields of its status."""
     condition = {"type": "Ready", "status": "False" if reason else "True", "reason": reason or "Good"}
     status = {"phase": "Error" if reason else "Running", "message": "so it is", "observedGeneration": 1}
     metadata = {
@@ -47,7 +53,7 @@ def an_object(
         "kind": kind.kind,
         "metadata": metadata | more,
         "spec": spec or {},
-        "status": {**status, "conditions": [{**condition, "message": "so it is"}]},
+        "status": {**(said or {}), **status, "conditions": [{**condition, "message": "so it is"}]},
     }
     return resource(body)
 
@@ -132,6 +138,28 @@ def test_a_missing_kind_leads_to_its_definition_and_to_who_brings_it() -> None:
     (why,) = explain(definition, sight(shelf, None)).causes
     assert why.hint is not None
     assert "LiteLLM operator" in why.hint.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "command"),
+    [
+        (PALENA_GATEWAY, "ClusterNotReady", "describe clusters.postgresql.cnpg.io gw-palena-pg"),
+        (PALENA_GATEWAY, "MigrationFailed", "describe litellminstances.litellm.palena.ai gw-palena-litellm"),
+        (PALENA_GATEWAY, "StatefulSetNotReady", "get pods -l app.kubernetes.io/instance=gw"),
+        (PALENA_GATEWAY, "SecretNotFound", "describe palenagateway gw"),
+        (PALENA_OBSERVABILITY, "InstanceFailed", "describe palenaobservability gw"),  # of which none is known
+    ],
+)
+def test_the_hint_leads_to_whoever_can_say_more(kind: Kind, reason: str, command: str) -> None:
+    said = {
+        "database": {"clusterName": "gw-palena-pg"},
+        "litellmInstanceRef": {"name": "gw-palena-litellm"},
+    }
+    shelf = Shelf()
+    shelf.put(kind, an_object(kind, "gw", reason, said=said))
+    (cause,) = told(shelf, kind, "gw").causes
+    assert cause.hint is not None
+    assert cause.hint.command == f"kubectl -n {NAMESPACE} {command}"
 
 
 def test_a_chat_leads_to_the_gateway_and_the_server_that_are_not_ready() -> None:
