@@ -28,12 +28,12 @@ from typing import Any, Protocol
 import structlog
 
 from magicstick.kube.cache import NotCachedError
-from magicstick.kube.differ import Differences, differences, equal, holds
+from magicstick.kube.differ import Differences, equal, holds
 from magicstick.kube.errors import AlreadyExists, Conflict, KindNotServed, NameConflict, NotFound
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
 from magicstick.kube.timing import Clock, SystemClock
-from magicstick.kube.writes import HotWrites, Place, Rewritten, digest
+from magicstick.kube.writes import Compared, HotWrites, Place, Rewritten, digest
 
 Body = Mapping[str, Any]
 OnHotWrites = Callable[[Kind, ObjectKey, int], None]
@@ -124,6 +124,7 @@ class Applier:
         self._on_hot_writes = on_hot_writes
         self._clock = clock or SystemClock()
         self._rewritten = Rewritten()
+        self._compared = Compared()
         self._hot = HotWrites()
 
     # --- whole objects ---------------------------------------------------------------------------
@@ -367,7 +368,7 @@ class Applier:
         """What applying `body` to `live` would change: of a status everything counts, whoever set it."""
         if place.subresource:
             return {} if equal(body["status"], live.status) else {"status": live.status}
-        return differences(body, live, self._manager)
+        return self._compared.differences(place, body, live, self._manager)
 
     def _settled(self, place: Place, body: Body, live: Resource, found: Differences) -> bool:
         """Whether sending would change nothing: nothing differs, or only what the server rewrote."""

@@ -10,8 +10,8 @@ from magicstick.palena.common import labels
 from magicstick.palena.common.phases import FAILING, REQUEUE_S, Outcome, Phase
 from magicstick.runtime.reconciler import Declaration, Edge
 
-WORKERS: Final = 4
-"""Objects of one kind that are worked on at a time."""
+WORKERS: Final = 16
+"""Objects of one kind that are worked on at a time, at most: one waits for a dozen writes in a row."""
 PATIENCE: Final = 3
 """So many requests in a row have to fail before one that may pass by itself is told."""
 

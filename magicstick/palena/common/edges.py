@@ -7,6 +7,7 @@ from magicstick.kube.discovery import CrdView
 from magicstick.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
 from magicstick.palena.common import labels
+from magicstick.palena.common.kinds import NETWORK_POLICY, SERVICE, STATEFUL_SET
 from magicstick.palena.common.owners import owner_keys
 from magicstick.palena.common.schemas import SchemaView
 from magicstick.palena.common.secrets import SECRET
@@ -19,18 +20,22 @@ READ_SECRETS: Final = "type!=helm.sh/release.v1,type!=kubernetes.io/service-acco
 """The Secrets that anybody may name. Those that Helm and the API server keep for themselves are many, and
 Helm's are large: none of them is even sent to us."""
 
+FEW: Final = frozenset({NETWORK_POLICY, SERVICE, STATEFUL_SET})
+"""Kinds of which a cluster has few and small objects. With all of them at hand nobody has to be asked, before
+one is made, whether its name is taken."""
+
 
 def owned(kind: Kind, primary: Kind, why: str, *, labelled: bool = True) -> Edge[Any]:
     """Objects of `kind` that were made for objects of `primary`: a change or a deletion wakes the owner.
 
     `labelled`: only what Palena generates is watched. Foreign kinds of which others are read as well are
-    watched whole, and so are Secrets, but for `READ_SECRETS`.
+    watched whole, and so are Secrets, but for `READ_SECRETS`, and the kinds of `FEW`.
     """
     return Edge(
         kind,
         lambda old, new: owner_keys(primary, old, new),
         why,
-        label_selector=labels.OURS if labelled else "",
+        label_selector=labels.OURS if labelled and kind not in FEW else "",
         field_selector=READ_SECRETS if kind == SECRET else "",
     )
 
