@@ -14,10 +14,9 @@ EXCEPT := MS-014,MS-095,MS-209
 # The quick ones first.
 UNIT := tests/unit tests/core tests/devcluster
 TESTS := $(UNIT) tests/charts tests/integration tests/e2e
-# A file stays together. Most tests on a control plane wait, so two processors carry three at a time; more would
-# pass deadlines. Each has a control plane of its own, of one to two gigabytes.
+# A file stays together. One process for each processor: more would pass deadlines, since most tests wait for a
+# control plane of their own, which has work to do as well.
 BESIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
-CROWDED := --numprocesses 3 --dist loadfile
 # What `make dev` can be told by name. A name that is none of these would be overlooked in silence.
 WORDS := ONCE GPU MODULES MODELS APP PALENA ARGS PYTHON VENV
 OTHER = $(filter-out $(WORDS),$(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each))))
@@ -68,7 +67,7 @@ test: lint ## lint, then all tests, on a real control plane where they need one
 	@$(BIN)/python -m hack.requirements --closed $(CLOSED) --except $(EXCEPT)
 	@$(BIN)/python -m hack.devcluster build
 	@$(PYTEST) $(TESTS) -m alone $(ARGS) || [ $$? -eq $(NO_TESTS) ]
-	@$(PYTEST) $(TESTS) -m "not alone" $(CROWDED) $(ARGS)
+	@$(PYTEST) $(TESTS) -m "not alone" $(BESIDE) $(ARGS)
 
 test-unit: $(STAMP) ## the tests that need no cluster, save those that measure (a minute on two processors)
 	@$(PYTEST) $(UNIT) -m "not cluster and not alone" $(BESIDE) $(ARGS)

@@ -121,10 +121,12 @@ def test_help_needs_no_library_but_that_of_the_command_line() -> None:
         assert f"'{heavy}'" not in loaded
 
 
+@pytest.mark.alone
 def test_help_is_there_at_once() -> None:
     assert quickest_s("-m", "magicstick", "--help") < HELP_TIMES * quickest_s("-c", "pass")
 
 
+@pytest.mark.alone
 def test_the_first_line_of_the_log_is_there_within_a_second(tmp_path: Path) -> None:
     nothing_s = quickest_s("-c", "pass")
     times = []
