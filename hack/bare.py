@@ -22,7 +22,7 @@ from yarl import URL
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 MANAGER = "bare"
-GOODBYE_S = 1.0
+GOODBYE_S = 10.0
 """So long is waited for the ends of streams: their sockets must not outlive the event loop."""
 T = TypeVar("T")
 

@@ -248,22 +248,25 @@ class _Connections:
     """The connections that are not over yet, those included that only say goodbye in TLS."""
 
     def __init__(self) -> None:
-        self._ends: set[asyncio.Future[None]] = set()
+        self._ends: dict[asyncio.Future[None], asyncio.Transport | None] = {}
 
     def note(self, connection: Connection) -> None:
         """Remember a connection until it is over."""
         end = connection.protocol.closed if connection.protocol is not None else None
         if end is not None and end not in self._ends:
-            self._ends.add(end)
+            self._ends[end] = connection.transport
             end.add_done_callback(self._over)
 
     async def over(self, timeout_s: float) -> None:
-        """Wait until none is left, or the time is over."""
+        """Wait until none is left; those that are when the time is over end without an answer."""
         if self._ends:
             await asyncio.wait(tuple(self._ends), timeout=timeout_s)
+        for transport in tuple(self._ends.values()):
+            if transport is not None:
+                transport.abort()
 
     def _over(self, end: asyncio.Future[None]) -> None:
-        self._ends.discard(end)
+        self._ends.pop(end, None)
         if not end.cancelled():
             end.exception()  # how it ended was told to whoever used it
 
