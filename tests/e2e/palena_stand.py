@@ -135,6 +135,17 @@ class PalenaStand(Stand):
             if not is_played(each) and each["metadata"]["name"] != "kube-root-ca.crt"
         }
 
+    def orphans(self) -> list[str]:
+        """What was made for objects that are gone; the garbage collector finds it, which takes its time."""
+        found = [(plural, each["metadata"]) for plural in APIS for each in self.all_of(plural)]
+        present = {metadata["uid"] for _, metadata in found}
+        return [
+            f"{plural}/{metadata['name']}"
+            for plural, metadata in found
+            for owner in metadata.get("ownerReferences", ())
+            if owner["apiVersion"].startswith("palena.ai/") and owner["uid"] not in present
+        ]
+
     def secret_hashes(self) -> dict[str, str]:
         """Of all that is made with Secrets: what tells one content from another."""
         return {

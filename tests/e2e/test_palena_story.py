@@ -42,8 +42,6 @@ class Step:
     what: str
     happens: Callable[[], None]
     phases: Phases
-    leaves_nothing: bool = False
-    """Whether its end is only there when the garbage collector has found everything, which takes its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ class Story:
             Step("CloudNativePG gone", lambda: self.stand.delete(CLUSTERS), WITHOUT_CLUSTERS),
             Step("CloudNativePG back", self._bring_back, WITH_CLUSTERS),
             Step("gateway deleted", lambda: self.stand.remove(GATEWAYS, "gw"), WITHOUT_GATEWAY),
-            Step("all deleted", self._end, dict.fromkeys(EVERYTHING, ""), leaves_nothing=True),
+            Step("all deleted", self._end, dict.fromkeys(EVERYTHING, "")),
         )
 
     # -- what happens ---------------------------------------------------------------------------------
@@ -165,7 +163,7 @@ class Story:
 
         def steady() -> bool:
             now, end = time.monotonic(), self._present()
-            good = self.arrived(step) and holds(end) and not (step.leaves_nothing and end.state)
+            good = self.arrived(step) and holds(end) and not self.stand.orphans()
             if not good or not seen or seen[-1][1] != end:
                 seen[:] = [(now, end)]
             return good and now - seen[0][0] >= STEADY_S
