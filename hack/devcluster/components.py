@@ -100,7 +100,7 @@ def etcd(context: Context) -> Command:
         f"--quota-backend-bytes={4 << 30}",
         "--log-level=warn",
     ]
-    return Command(argv, f"{client}/health", COLLECT_LATE | {"GOMEMLIMIT": "512MiB"})
+    return Command(argv, f"{client}/health", COLLECT_LATE | {"GOMEMLIMIT": "768MiB"})
 
 
 def api_server(context: Context) -> Command:
@@ -131,7 +131,7 @@ def api_server(context: Context) -> Command:
     if Component.CONTROLLER_MANAGER not in context.components:
         # Nobody would make the `default` service accounts, and no Pod could be created.
         argv.append("--disable-admission-plugins=ServiceAccount")
-    return Command(argv, env=COLLECT_LATE | {"GOMEMLIMIT": "1GiB"})
+    return Command(argv, env=COLLECT_LATE | {"GOMEMLIMIT": "1536MiB"})
 
 
 def controller_manager(context: Context) -> Command:
