@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 from urllib.parse import quote
 
 from magicstick.api.kinds import CNPG_CLUSTER, LITELLM_INSTANCE, PALENA_GATEWAY
 from magicstick.api.palena.gateway import PalenaGatewaySpec
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
-from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.kinds import NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
-from magicstick.palena.common.owners import Owner
+from magicstick.palena.common.observing import Observed
 from magicstick.palena.common.schemas import SchemaNode
 from magicstick.palena.common.secrets import SECRET, Fresh, SecretRecipe, Values
 from magicstick.palena.gateway import names
@@ -34,10 +33,11 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayObservation:
+class GatewayObservation(Observed[PalenaGatewaySpec]):
     """One gateway and what there is under the names of its objects, read at one moment."""
 
-    subject: Subject[PalenaGatewaySpec]
+    KIND: ClassVar = PALENA_GATEWAY
+
     live: Mapping[Place, Resource] = field(default_factory=dict, repr=False)
     """Whosever it is, the Secrets that the gateway names among it; what does not exist is left out."""
     fresh_redis: Fresh = field(default_factory=Fresh)
@@ -49,21 +49,6 @@ class GatewayObservation:
     models: int = 0
     """How many PalenaModels refer to the gateway."""
     site: Site = field(default_factory=Site)
-
-    @property
-    def owner(self) -> Owner:
-        """The gateway, as what it generates names it."""
-        return self.subject.owner(PALENA_GATEWAY)
-
-    @property
-    def name(self) -> str:
-        """Of the gateway."""
-        return self.subject.live.metadata.name
-
-    @property
-    def namespace(self) -> str:
-        """Of the gateway, and of everything that is made for it."""
-        return self.subject.live.metadata.namespace
 
     def find(self, kind: Kind, name: str) -> Resource | None:
         """What there is under a name beside the gateway."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from magicstick.api.kinds import PALENA_MCP_SERVER
 from magicstick.api.palena.mcp_server import PalenaMCPServerSpec
@@ -10,9 +10,8 @@ from magicstick.kube.kinds import CONFIG_MAP, Kind
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.addresses import CLUSTER_DOMAIN
 from magicstick.palena.common.desired import Desired
-from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.kinds import DEPLOYMENT, NETWORK_POLICY, SERVICE
-from magicstick.palena.common.owners import Owner
+from magicstick.palena.common.observing import Observed
 from magicstick.palena.common.secrets import SECRET, Fresh, SecretRecipe
 from magicstick.palena.mcp_server.components import SEARXNG, SEARXNG_KEY, SIDECARS
 from magicstick.palena.mcp_server.objects import Names
@@ -24,24 +23,20 @@ SIDECAR_KINDS: Final = (NETWORK_POLICY, DEPLOYMENT, SERVICE)
 
 
 @dataclass(frozen=True, slots=True)
-class McpServerObservation:
+class McpServerObservation(Observed[PalenaMCPServerSpec]):
     """One MCP server and what there is under the names of its objects, read at one moment."""
 
-    subject: Subject[PalenaMCPServerSpec]
+    KIND: ClassVar = PALENA_MCP_SERVER
+
     live: Mapping[Place, Resource] = field(default_factory=dict)
     """Whosever it is; what does not exist is left out."""
     fresh: Fresh = field(default_factory=Fresh)
     domain: str = CLUSTER_DOMAIN
 
     @property
-    def owner(self) -> Owner:
-        """The MCP server, as what it generates names it."""
-        return self.subject.owner(PALENA_MCP_SERVER)
-
-    @property
     def names(self) -> Names:
         """What its objects are called."""
-        return Names(self.subject.live.metadata.name)
+        return Names(self.name)
 
     def desired(self, kind: Kind, body: dict[str, Any]) -> Desired:
         """An object beside it that is to be there, next to what is there."""

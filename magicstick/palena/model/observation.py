@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 from magicstick.api.base import HOME_NAMESPACE
 from magicstick.api.kinds import PALENA_MODEL
 from magicstick.api.palena.model import PalenaModelSpec
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource
-from magicstick.palena.common.frame import Subject
-from magicstick.palena.common.owners import Owner
+from magicstick.palena.common.observing import Observed
 from magicstick.palena.common.references import Target
 from magicstick.palena.common.schemas import SchemaNode
 from magicstick.palena.common.secrets import SecretValue
@@ -48,10 +47,11 @@ class GatewayRef:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelObservation:
+class ModelObservation(Observed[PalenaModelSpec]):
     """One model, its gateways, and everything that was ever made for it, read at one moment."""
 
-    subject: Subject[PalenaModelSpec]
+    KIND: ClassVar = PALENA_MODEL
+
     refs: tuple[GatewayRef, ...] = ()
     """In the order of the spec."""
     api_key: SecretValue | None = field(default=None, repr=False)
@@ -63,18 +63,3 @@ class ModelObservation:
     schema: SchemaNode | None = field(default=None, repr=False)
     refused: Mapping[ObjectKey, Verdict] = field(default_factory=dict)
     """Children that could not be written in this pass, and why."""
-
-    @property
-    def owner(self) -> Owner:
-        """The model, as what it generates names it."""
-        return self.subject.owner(PALENA_MODEL)
-
-    @property
-    def name(self) -> str:
-        """Of the model."""
-        return self.subject.live.metadata.name
-
-    @property
-    def namespace(self) -> str:
-        """Of the model."""
-        return self.subject.live.metadata.namespace

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from magicstick.api.kinds import PALENA_OBSERVABILITY
 from magicstick.api.palena.gateway import PalenaGatewaySpec
@@ -9,8 +10,8 @@ from magicstick.api.palena.observability import PalenaObservabilitySpec
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.addresses import CLUSTER_DOMAIN
-from magicstick.palena.common.frame import Subject
-from magicstick.palena.common.owners import Owner, is_foreign
+from magicstick.palena.common.observing import Observed
+from magicstick.palena.common.owners import is_foreign
 from magicstick.palena.common.references import Target
 from magicstick.palena.common.schemas import SchemaNode
 from magicstick.palena.common.secrets import Fresh
@@ -35,10 +36,11 @@ class Schemas:
 
 
 @dataclass(frozen=True, slots=True)
-class ObservabilityObservation:
+class ObservabilityObservation(Observed[PalenaObservabilitySpec]):
     """One observability and its surroundings, read from the caches at one moment."""
 
-    subject: Subject[PalenaObservabilitySpec]
+    KIND: ClassVar = PALENA_OBSERVABILITY
+
     gateway: Target
     gateway_spec: PalenaGatewaySpec | None = None
     """None when there is no gateway, or its spec cannot be read."""
@@ -58,19 +60,9 @@ class ObservabilityObservation:
     domain: str = CLUSTER_DOMAIN
 
     @property
-    def owner(self) -> Owner:
-        """The observability, as what it generates names it."""
-        return self.subject.owner(PALENA_OBSERVABILITY)
-
-    @property
     def names(self) -> Names:
         """What its objects are called."""
-        return Names(self.subject.live.metadata.name)
-
-    @property
-    def namespace(self) -> str:
-        """Where it lives."""
-        return self.subject.live.metadata.namespace
+        return Names(self.name)
 
     @property
     def elsewhere(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from magicstick.api.kinds import PALENA_UI
 from magicstick.api.palena.ui import MCPServerRef, PalenaUISpec
@@ -10,7 +10,6 @@ from magicstick.kube.kinds import CONFIG_MAP, Kind
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.addresses import CLUSTER_DOMAIN
 from magicstick.palena.common.desired import Desired
-from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.kinds import (
     DEPLOYMENT,
     INGRESS,
@@ -18,7 +17,8 @@ from magicstick.palena.common.kinds import (
     SERVICE,
     STATEFUL_SET,
 )
-from magicstick.palena.common.owners import Owner, is_foreign
+from magicstick.palena.common.observing import Observed
+from magicstick.palena.common.owners import is_foreign
 from magicstick.palena.common.prerequisites import Prerequisites
 from magicstick.palena.common.references import Target
 from magicstick.palena.common.schemas import SchemaNode
@@ -62,10 +62,11 @@ class VirtualKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class UiObservation:
+class UiObservation(Observed[PalenaUISpec]):
     """One UI and its surroundings, read from the caches at one moment."""
 
-    subject: Subject[PalenaUISpec]
+    KIND: ClassVar = PALENA_UI
+
     gateway: Target
     keys: VirtualKeys = field(default_factory=VirtualKeys)
     servers: tuple[FoundServer, ...] = ()
@@ -82,19 +83,9 @@ class UiObservation:
     domain: str = CLUSTER_DOMAIN
 
     @property
-    def owner(self) -> Owner:
-        """The UI, as what it generates names it."""
-        return self.subject.owner(PALENA_UI)
-
-    @property
     def names(self) -> Names:
         """What its objects are called."""
-        return Names(self.subject.live.metadata.name)
-
-    @property
-    def namespace(self) -> str:
-        """Where it lives."""
-        return self.subject.live.metadata.namespace
+        return Names(self.name)
 
     def ours(self, kind: Kind, name: str) -> Resource | None:
         """An object of this UI's, if there is one."""
