@@ -33,7 +33,7 @@ from magicstick.kube.errors import AlreadyExists, Conflict, KindNotServed, NameC
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import Resource, View
 from magicstick.kube.timing import Clock, SystemClock
-from magicstick.kube.writes import Compared, HotWrites, Place, Rewritten, digest
+from magicstick.kube.writes import Compared, HotWrites, Place, Rewritten, Wanted, digest
 
 Body = Mapping[str, Any]
 OnHotWrites = Callable[[Kind, ObjectKey, int], None]
@@ -142,18 +142,18 @@ class Applier:
         key = _key_of(body)
         live = await self._read(kind, key)
         if live is None:
-            return await self._send(Place(kind, key), body, None)
+            return await self._send(Wanted(Place(kind, key), body), None)
         if live.metadata.dying:
             self.counters.skipped += 1
             return False
         if live.metadata.labels.get(MANAGED_BY) != self._managed_by:
             raise NameConflict(f"{kind} {key} exists and is not managed by {self._managed_by}")
-        place = Place(kind, key)
-        found = self._differences(place, body, live)
-        if self._settled(place, body, live, found):
+        wanted = Wanted(Place(kind, key), body)
+        found = self._differences(wanted, live)
+        if self._settled(wanted, live, found):
             return False
         log.debug("apply", kind=str(kind), key=str(key), differs=tuple(found))
-        return await self._send(place, body, live)
+        return await self._send(wanted, live)
 
     async def create(self, kind: Kind, body: Body) -> bool:
         """Create `body` unless an object of its name exists, whosever it is; whether it was created."""
@@ -218,10 +218,10 @@ class Applier:
         if live is None or live.metadata.uid != uid or live.metadata.dying:
             self.counters.skipped += 1
             return False
-        place = Place(kind, key)
-        if self._settled(place, body, live, self._differences(place, body, live)):
+        wanted = Wanted(Place(kind, key), body)
+        if self._settled(wanted, live, self._differences(wanted, live)):
             return False
-        return await self._send(place, body, live)
+        return await self._send(wanted, live)
 
     async def patch(self, kind: Kind, key: ObjectKey, uid: str, body: Body) -> bool:
         """Set fields of an object that somebody else made and keeps; whether that changed it.
@@ -307,12 +307,11 @@ class Applier:
             Conflict: the object was replaced.
         """
         place = Place(kind, live.metadata.key, "status")
-        body = _status_body(kind, live.metadata.key, status)
-        found = self._differences(place, body, live)
-        if self._settled(place, body, live, found):
+        wanted = Wanted(place, _status_body(kind, live.metadata.key, status))
+        if self._settled(wanted, live, self._differences(wanted, live)):
             return False
         try:
-            return await self._send(place, body, live)
+            return await self._send(wanted, live)
         except NotFound as error:
             self._gone(kind, live.metadata.key, live.metadata.uid, error)
             return False
@@ -347,39 +346,33 @@ class Applier:
         except NotCachedError:
             return None
 
-    async def _send(self, place: Place, body: Body, live: Resource | None) -> bool:
+    async def _send(self, wanted: Wanted, live: Resource | None) -> bool:
         """Server-side apply bound to the object that was decided on; whether it changed anything."""
-        desired = self._desired(place, body)
+        place, body = wanted.place, wanted.body
         self.counters.sent += 1
-        bound = body
         if live is not None:
-            bound = {**body, "metadata": {**body["metadata"], **_precondition(place, live)}}
+            body = {**body, "metadata": {**body["metadata"], **_precondition(place, live)}}
         result = await self._client.apply(
-            place.kind, bound, subresource=place.subresource or None, force=live is not None
+            place.kind, body, subresource=place.subresource or None, force=live is not None
         )
-        self._note(place, desired)
+        self._note(place, wanted.digest)
         self._caches.written(place.kind, result)
-        self._rewritten.settle(place, result.metadata.uid, desired, self._differences(place, body, result))
+        self._rewritten.settle(wanted, result.metadata.uid, self._differences(wanted, result))
         changed = live is None or live.metadata.resource_version != result.metadata.resource_version
         self.counters.without_effect += not changed
         return changed
 
-    def _differences(self, place: Place, body: Body, live: Resource) -> Differences:
-        """What applying `body` to `live` would change: of a status everything counts, whoever set it."""
-        if place.subresource:
-            return {} if equal(body["status"], live.status) else {"status": live.status}
-        return self._compared.differences(place, body, live, self._manager)
+    def _differences(self, wanted: Wanted, live: Resource) -> Differences:
+        """What applying it to `live` would change: of a status everything counts, whoever set it."""
+        if wanted.place.subresource:
+            return {} if equal(wanted.content, live.status) else {"status": live.status}
+        return self._compared.differences(wanted, live, self._manager)
 
-    def _settled(self, place: Place, body: Body, live: Resource, found: Differences) -> bool:
+    def _settled(self, wanted: Wanted, live: Resource, found: Differences) -> bool:
         """Whether sending would change nothing: nothing differs, or only what the server rewrote."""
-        settled = not found or self._rewritten.explains(
-            place, live.metadata.uid, self._desired(place, body), found
-        )
+        settled = not found or self._rewritten.explains(wanted, live.metadata.uid, found)
         self.counters.skipped += settled
         return settled
-
-    def _desired(self, place: Place, body: Body) -> str:
-        return digest(body["status"] if place.subresource else body)
 
     def _note(self, place: Place, desired: str) -> None:
         """Report an object that gets the same write over and over; one that was refused is none."""

@@ -4,6 +4,7 @@ import hashlib
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +29,24 @@ def digest(body: object) -> str:
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be true at a place."""
+
+    place: Place
+    body: Mapping[str, Any]
+
+    @cached_property
+    def content(self) -> Any:
+        """What is compared: of a status only that."""
+        return self.body["status"] if self.place.subresource else self.body
+
+    @cached_property
+    def digest(self) -> str:
+        """The fingerprint of the content, made once however often one pass asks for it."""
+        return digest(self.content)
+
+
 class Rewritten:
     """Differences that remain after a write, since the server spells or prunes something its own way.
 
@@ -39,16 +58,16 @@ class Rewritten:
     def __init__(self) -> None:
         self._remaining: dict[Place, tuple[str, str, Differences]] = {}
 
-    def settle(self, place: Place, uid: str, desired: str, remaining: Differences) -> None:
-        """Remember what differs right after a write of the content with this digest."""
+    def settle(self, wanted: Wanted, uid: str, remaining: Differences) -> None:
+        """Remember what differs right after a write of this content."""
         if remaining:
-            self._remaining[place] = (uid, desired, remaining)
+            self._remaining[wanted.place] = (uid, wanted.digest, remaining)
         else:
-            self._remaining.pop(place, None)
+            self._remaining.pop(wanted.place, None)
 
-    def explains(self, place: Place, uid: str, desired: str, found: Differences) -> bool:
+    def explains(self, wanted: Wanted, uid: str, found: Differences) -> bool:
         """Whether the differences are those that the last write of this content left."""
-        return self._remaining.get(place) == (uid, desired, found)
+        return self._remaining.get(wanted.place) == (uid, wanted.digest, found)
 
     def forget(self, kind: Kind, key: ObjectKey) -> None:
         """The object is gone."""
@@ -72,15 +91,15 @@ class Compared:
     def __init__(self) -> None:
         self._known: OrderedDict[Place, tuple[tuple[str, str, str], Differences]] = OrderedDict()
 
-    def differences(self, place: Place, body: Mapping[str, Any], live: Resource, manager: str) -> Differences:
+    def differences(self, wanted: Wanted, live: Resource, manager: str) -> Differences:
         """See `differ.differences`."""
-        version = live.metadata.resource_version
-        asked = (live.metadata.uid, version, digest(body))
+        place, version = wanted.place, live.metadata.resource_version
+        asked = (live.metadata.uid, version, wanted.digest)
         known = self._known.get(place)
         if known is not None and known[0] == asked and version:
             self._known.move_to_end(place)
             return known[1]
-        found = differences(body, live, manager)
+        found = differences(wanted.body, live, manager)
         self._known[place] = (asked, found)
         self._known.move_to_end(place)
         if len(self._known) > self.LIMIT:

@@ -9,7 +9,7 @@ from magicstick.kube import writes
 from magicstick.kube.differ import Differences, differences
 from magicstick.kube.kinds import Kind, ObjectKey
 from magicstick.kube.objects import FullObjectMeta, Resource
-from magicstick.kube.writes import Compared, Place
+from magicstick.kube.writes import Compared, Place, Wanted
 
 KIND = Kind("", "v1", "Service", "services")
 PLACE = Place(KIND, ObjectKey("ns", "web"))
@@ -41,8 +41,8 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[Resource]:
 
 def test_the_same_wish_of_the_same_version_is_compared_once(comparisons: list[Resource]) -> None:
     compared = Compared()
-    first = compared.differences(PLACE, wanted(a=1), live(a=2), "us")
-    again = compared.differences(PLACE, wanted(a=1), live(a=2), "us")
+    first = compared.differences(Wanted(PLACE, wanted(a=1)), live(a=2), "us")
+    again = compared.differences(Wanted(PLACE, wanted(a=1)), live(a=2), "us")
     assert first == again != {}
     assert len(comparisons) == 1
 
@@ -59,8 +59,8 @@ def test_whatever_changed_is_compared_anew(
     body: dict[str, Any], there: Resource, comparisons: list[Resource]
 ) -> None:
     compared = Compared()
-    before = compared.differences(PLACE, wanted(a=1), live(a=2), "us")
-    after = compared.differences(PLACE, body, there, "us")
+    before = compared.differences(Wanted(PLACE, wanted(a=1)), live(a=2), "us")
+    after = compared.differences(Wanted(PLACE, body), there, "us")
     assert len(comparisons) == 2
     assert after == differences(body, there, "us")
     assert before != after
@@ -69,7 +69,7 @@ def test_whatever_changed_is_compared_anew(
 def test_an_object_without_a_version_is_never_remembered(comparisons: list[Resource]) -> None:
     compared = Compared()
     for _ in range(2):
-        compared.differences(PLACE, wanted(a=1), live("", a=2), "us")
+        compared.differences(Wanted(PLACE, wanted(a=1)), live("", a=2), "us")
     assert len(comparisons) == 2
 
 
@@ -80,9 +80,9 @@ def test_what_was_asked_for_long_ago_is_forgotten_first(
     compared = Compared()
     places = [Place(KIND, ObjectKey("ns", name)) for name in ("a", "b", "c")]
     for place in (places[0], places[1], places[0], places[2]):
-        compared.differences(place, wanted(a=1), live(a=2), "us")
+        compared.differences(Wanted(place, wanted(a=1)), live(a=2), "us")
     assert (len(compared), len(comparisons)) == (2, 3)
-    compared.differences(places[0], wanted(a=1), live(a=2), "us")
+    compared.differences(Wanted(places[0], wanted(a=1)), live(a=2), "us")
     assert len(comparisons) == 3, "the one that was asked for again was forgotten"
-    compared.differences(places[1], wanted(a=1), live(a=2), "us")
+    compared.differences(Wanted(places[1], wanted(a=1)), live(a=2), "us")
     assert len(comparisons) == 4
