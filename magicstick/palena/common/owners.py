@@ -4,7 +4,7 @@ In the owner's namespace an object carries an ownerReference; elsewhere one woul
 collector take it for an orphan, so it carries an annotation, and the finalizer removes it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,6 +14,8 @@ from magicstick.palena.common import labels
 from magicstick.palena.common.names import label_value
 
 Object = dict[str, Any]
+Describe = Callable[[str, str], Object]
+"""From the name and the component of an object to its metadata."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,12 @@ Only ingress is restricted: LiteLLM has to reach providers, the name service and
 opens exactly one path; policies add up, so none may be wider than its path.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from magicstick.palena.common.owners import Describe, Object
 from magicstick.palena.gateway import names
-
-Object = dict[str, Any]
-Describe = Callable[[str, str], Object]
-"""From the name and the component of an object to its metadata."""
 
 OPERATOR_OF_CLUSTERS: Final = {"app.kubernetes.io/name": "cloudnative-pg"}
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"

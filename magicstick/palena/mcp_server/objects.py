@@ -3,12 +3,13 @@
 (spec: palena §8.1, §8.4)
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from magicstick.api.palena.mcp_server import PalenaMCPServerSpec
+from magicstick.palena.common import labels
 from magicstick.palena.common.addresses import mcp_url, service_url
+from magicstick.palena.common.owners import Describe, Object
 from magicstick.palena.common.workloads import (
     Port,
     User,
@@ -36,11 +37,6 @@ from magicstick.palena.mcp_server.components import (
     sidecars,
 )
 
-Object = dict[str, Any]
-Describe = Callable[[str, str], Object]
-"""From the name and the component of an object to its metadata."""
-
-CONFIG_HASH: Final = "operator.palena.ai/config-hash"
 CONFIG_FOLDER: Final = "/config"
 SETTINGS_FOLDER: Final = "/etc/searxng"
 PORT_NAME: Final = "http"
@@ -159,7 +155,7 @@ def sidecar_deployment(blueprint: Blueprint, sidecar: Sidecar, settings_hash: st
     if volumes:
         container["volumeMounts"], pod["volumes"] = mounts, volumes
     pod |= {"automountServiceAccountToken": False, "containers": [container]}
-    annotations = {CONFIG_HASH: settings_hash} if sidecar.name == SEARXNG else None
+    annotations = {labels.CONFIG_HASH: settings_hash} if sidecar.name == SEARXNG else None
     metadata = blueprint.describe(blueprint.names.sidecar(sidecar.name), sidecar.name)
     return deployment(metadata, pod, annotations=annotations)
 
@@ -251,7 +247,7 @@ def server_deployment(blueprint: Blueprint, config_hash: str) -> Object:
         "volumes": [{"name": "configuration", "configMap": {"name": blueprint.names.configuration}}],
     }
     metadata = blueprint.describe(blueprint.name, SERVER)
-    return deployment(metadata, pod, replicas=spec.replicas, annotations={CONFIG_HASH: config_hash})
+    return deployment(metadata, pod, replicas=spec.replicas, annotations={labels.CONFIG_HASH: config_hash})
 
 
 def server_service(blueprint: Blueprint) -> Object:

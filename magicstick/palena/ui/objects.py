@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from magicstick.api.palena.ui import PalenaUISpec
 from magicstick.palena.common import labels
 from magicstick.palena.common.addresses import CLUSTER_DOMAIN, service_url
+from magicstick.palena.common.owners import Describe, Object
 from magicstick.palena.common.workloads import (
     IN_PLACE,
     ROLLING,
@@ -27,9 +28,6 @@ from magicstick.palena.common.workloads import (
 from magicstick.palena.ui import secrets
 from magicstick.palena.ui.librechat import API_KEY
 from magicstick.palena.ui.names import LIBRECHAT, LIBRECHAT_PORT, MEILISEARCH_PORT, Names
-from magicstick.palena.ui.stores import Describe
-
-Object = dict[str, Any]
 
 FILE: Final = "librechat.yaml"
 FILE_PATH: Final = f"/app/{FILE}"

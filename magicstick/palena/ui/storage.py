@@ -14,6 +14,7 @@ from magicstick.palena.common.kinds import (
     SERVICE,
     STATEFUL_SET,
 )
+from magicstick.palena.common.owners import Describe
 from magicstick.palena.common.secrets import (
     NAME_CONFLICT,
     SECRET,
@@ -29,7 +30,6 @@ from magicstick.palena.ui.observation import UiObservation
 from magicstick.palena.ui.stores import (
     MEILISEARCH_SIZE,
     MONGODB_SIZE,
-    Describe,
     StoreShape,
     meilisearch_claim,
     meilisearch_deployment,

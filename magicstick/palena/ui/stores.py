@@ -4,11 +4,12 @@
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from magicstick.palena.common import labels
+from magicstick.palena.common.owners import Describe, Object
 from magicstick.palena.common.workloads import (
     Port,
     User,
@@ -35,10 +36,6 @@ from magicstick.palena.ui.names import (
     Names,
 )
 from magicstick.runtime.rollout import RECREATE
-
-Object = dict[str, Any]
-Describe = Callable[[str, str], Object]
-"""From the name and the component of an object to its metadata."""
 
 DATA: Final = "data"
 MONGODB_SIZE: Final = "8Gi"
