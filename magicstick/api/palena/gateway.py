@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field, StrictBool, StrictInt, model_validator
 
 from magicstick.api.base import Count, FreeObject, Model
 from magicstick.api.palena.shared import (
+    EXTERNAL_RULE,
     AllowedConsumers,
     Annotations,
     DeletionPolicy,
@@ -21,6 +22,7 @@ from magicstick.api.palena.shared import (
     SecretKeyRef,
     StatusSecretKeyRef,
     Storage,
+    external_as_mode,
     name_rules,
     value_or,
 )
@@ -32,16 +34,10 @@ NAME_LIMIT: Final = 30
 """Leaves room for the migration Job, and for a CNPG cluster whose backups can be restored."""
 NAME_RULES: Final = name_rules(NAME_LIMIT)
 
-EXTERNAL_NEEDS_BLOCK: Final = "external belongs to mode external: set it there, and remove it elsewhere"
 HOST_NEEDED: Final = "an enabled ingress needs a host: set host"
 PARENTS_NEEDED: Final = "an enabled route needs a Gateway: set parentRefs"
 LEAST_ABOVE_MOST: Final = "minReplicas must be at most maxReplicas"
 ONE_SCALING: Final = "replicas are not given while autoscaling is enabled: remove one of both"
-
-
-def external_rule() -> Rule:
-    """That the block `external` is there exactly when the mode says so."""
-    return Rule("has(self.external) == (self.mode == 'external')", EXTERNAL_NEEDS_BLOCK, field_path=".mode")
 
 
 class DatabaseBackup(Model):
@@ -93,7 +89,7 @@ class ExternalDatabase(Model):
 class Database(Model):
     """The database of LiteLLM."""
 
-    model_config = ConfigDict(json_schema_extra=rules(external_rule()))
+    model_config = ConfigDict(json_schema_extra=rules(EXTERNAL_RULE))
 
     mode: Mode = "managed"
     """`managed`: a CNPG Cluster is made. `external`: the one that a Secret names. Cannot be changed."""
@@ -102,11 +98,7 @@ class Database(Model):
     external: ExternalDatabase | None = None
     """The database, with `external`."""
 
-    @model_validator(mode="after")
-    def _external_as_mode(self) -> Self:
-        if (self.external is not None) != (self.mode == "external"):
-            raise ValueError(EXTERNAL_NEEDS_BLOCK)
-        return self
+    _external_as_mode = model_validator(mode="after")(external_as_mode)
 
 
 class ManagedRedis(Model):
@@ -139,7 +131,7 @@ class ExternalRedis(Model):
 class Redis(Model):
     """The cache of LiteLLM."""
 
-    model_config = ConfigDict(json_schema_extra=rules(external_rule()))
+    model_config = ConfigDict(json_schema_extra=rules(EXTERNAL_RULE))
 
     mode: Mode = "managed"
     """`managed`: a Redis is made. `external`: the one that a Secret names. Cannot be changed."""
@@ -148,11 +140,7 @@ class Redis(Model):
     external: ExternalRedis | None = None
     """The Redis, with `external`."""
 
-    @model_validator(mode="after")
-    def _external_as_mode(self) -> Self:
-        if (self.external is not None) != (self.mode == "external"):
-            raise ValueError(EXTERNAL_NEEDS_BLOCK)
-        return self
+    _external_as_mode = model_validator(mode="after")(external_as_mode)
 
 
 class Autoscaling(Model):

@@ -5,8 +5,9 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import ConfigDict, Field, StrictBool, StrictInt, model_validator
 
 from magicstick.api.base import FreeObject, Model
-from magicstick.api.palena.gateway import EXTERNAL_NEEDS_BLOCK, DatabaseSecretRef, external_rule
+from magicstick.api.palena.gateway import ExternalDatabase
 from magicstick.api.palena.shared import (
+    EXTERNAL_RULE,
     DeletionPolicy,
     EnvVars,
     HttpUrl,
@@ -16,6 +17,7 @@ from magicstick.api.palena.shared import (
     PalenaStatus,
     Reference,
     SecretKeyRef,
+    external_as_mode,
     name_rules,
     value_or,
 )
@@ -81,19 +83,12 @@ class Langfuse(Model):
     """Merged last into the LangfuseInstance; database and redis cannot be set, nor image.tag emptied."""
 
 
-class ExternalDatabase(Model):
-    """A database that somebody else runs."""
-
-    secret_ref: DatabaseSecretRef
-    """Where its address is kept."""
-
-
 class TraceDatabase(Model):
     """The database of Langfuse."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
-            external_rule(),
+            EXTERNAL_RULE,
             Rule(
                 "!(self.name in ['postgres', 'template0', 'template1'])",
                 DATABASE_RESERVED,
@@ -113,8 +108,7 @@ class TraceDatabase(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if (self.external is not None) != (self.mode == "external"):
-            raise ValueError(EXTERNAL_NEEDS_BLOCK)
+        external_as_mode(self)
         if self.name in _RESERVED_DATABASES:
             raise ValueError(DATABASE_RESERVED)
         return self
@@ -143,7 +137,7 @@ class ExternalRedisParts(Model):
 class TraceRedis(Model):
     """The queue of Langfuse."""
 
-    model_config = ConfigDict(json_schema_extra=rules(external_rule()))
+    model_config = ConfigDict(json_schema_extra=rules(EXTERNAL_RULE))
 
     mode: Literal["shared", "managed", "external"] = "shared"
     """`shared`: the gateway's Redis. `managed`: one that the Langfuse operator makes. `external`: the \
@@ -151,11 +145,7 @@ class TraceRedis(Model):
     external: ExternalRedisParts | None = None
     """The Redis, with `external`."""
 
-    @model_validator(mode="after")
-    def _external_as_mode(self) -> Self:
-        if (self.external is not None) != (self.mode == "external"):
-            raise ValueError(EXTERNAL_NEEDS_BLOCK)
-        return self
+    _external_as_mode = model_validator(mode="after")(external_as_mode)
 
 
 class ClickHouseSecretRef(Model):
@@ -177,7 +167,7 @@ class ExternalClickHouse(Model):
 class ClickHouse(Model):
     """The store of traces."""
 
-    model_config = ConfigDict(json_schema_extra=rules(external_rule()))
+    model_config = ConfigDict(json_schema_extra=rules(EXTERNAL_RULE))
 
     mode: Literal["managed", "external"] = "managed"
     """`managed`: one that the Langfuse operator makes, which it has announced to give up. `external`: \
@@ -187,11 +177,7 @@ class ClickHouse(Model):
     external: ExternalClickHouse | None = None
     """The ClickHouse, with `external`."""
 
-    @model_validator(mode="after")
-    def _external_as_mode(self) -> Self:
-        if (self.external is not None) != (self.mode == "external"):
-            raise ValueError(EXTERNAL_NEEDS_BLOCK)
-        return self
+    _external_as_mode = model_validator(mode="after")(external_as_mode)
 
 
 class BlobStorage(Model):

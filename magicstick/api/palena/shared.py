@@ -4,7 +4,7 @@ Everything that is copied to a foreign object as it stands is a `FreeObject`: it
 foreign kind, and is checked where the object is made.
 """
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Protocol, Self, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, StrictBool, model_validator
 
@@ -22,6 +22,11 @@ HOST_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z
 
 
 SIZE_NEEDED: Final = "must be a quantity above 0, for example 10Gi"
+EXTERNAL_NEEDS_BLOCK: Final = "external belongs to mode external: set it there, and remove it elsewhere"
+EXTERNAL_RULE: Final = Rule(
+    "has(self.external) == (self.mode == 'external')", EXTERNAL_NEEDS_BLOCK, field_path=".mode"
+)
+"""That the block `external` is there exactly when the mode says so."""
 LIST_NEEDED: Final = "namespaces are listed for from: List alone: remove them, or set from to List"
 
 
@@ -63,6 +68,30 @@ def value_or(root: str, path: str, absent: str) -> str:
     names = path.split(".")
     there = " && ".join(f"has({root}.{'.'.join(names[: depth + 1])})" for depth in range(len(names)))
     return f"({there} ? {root}.{path} : '{absent}')"
+
+
+class HasMode(Protocol):
+    """What somebody may bring themselves."""
+
+    @property
+    def mode(self) -> str:
+        """`external` where they do."""
+        ...
+
+    @property
+    def external(self) -> object:
+        """What they bring; None where they do not."""
+        ...
+
+
+B = TypeVar("B", bound=HasMode)
+
+
+def external_as_mode(block: B) -> B:
+    """`EXTERNAL_RULE` for what was stored past it. ValueError where it is broken."""
+    if (block.external is not None) != (block.mode == "external"):
+        raise ValueError(EXTERNAL_NEEDS_BLOCK)
+    return block
 
 
 def name_rules(limit: int, *, dns_label: bool = True) -> tuple[Rule, ...]:
