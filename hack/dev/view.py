@@ -230,9 +230,9 @@ def _hardware(module: str, entry: Mapping[str, Any]) -> Hardware:
 
 def view(picture: Picture, now: datetime) -> RenderableType:
     """What is shown live: the modules, and below them what else there is."""
-    tables = [_table(picture.rows, headline(picture.appliance), now)]
+    tables = [_module_table(picture, now)]
     if picture.hardware:
-        tables.append(_hardware_table(picture.hardware))
+        tables.append(_gpu_table(picture.hardware))
     if picture.models:
         tables.append(_model_table(picture.models, now))
     if picture.instances:
@@ -242,52 +242,59 @@ def view(picture: Picture, now: datetime) -> RenderableType:
     return Group(*tables)
 
 
-def _table(rows: Iterable[Row], title: str, now: datetime) -> Table:
-    shown = Table(title=title, title_justify="left", expand=False)
-    for heading in ("module", "phase", "reason", "since"):
-        shown.add_column(heading)
+def _table(title: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    shown = Table(*headings, title=title, title_justify="left", expand=False)
     for row in rows:
-        shown.add_row(row.module, _coloured(row.phase), row.reason, age(row.since, now))
+        shown.add_row(*row)
     return shown
 
 
-def _hardware_table(hardware: Iterable[Hardware]) -> Table:
-    shown = Table(title="GPUs", title_justify="left", expand=False)
-    for heading in ("module", "phase", "nodes", "allocatable", "message"):
-        shown.add_column(heading)
-    for each in hardware:
-        shown.add_row(each.module, _coloured(each.phase), each.nodes, str(each.allocatable), each.message)
-    return shown
+def _module_table(picture: Picture, now: datetime) -> Table:
+    return _table(
+        headline(picture.appliance),
+        ("module", "phase", "reason", "since"),
+        ((each.module, *_state(each, now)) for each in picture.rows),
+    )
+
+
+def _gpu_table(hardware: Iterable[Hardware]) -> Table:
+    return _table(
+        "GPUs",
+        ("module", "phase", "nodes", "allocatable", "message"),
+        (
+            (each.module, _coloured(each.phase), each.nodes, str(each.allocatable), each.message)
+            for each in hardware
+        ),
+    )
 
 
 def _model_table(models: Iterable[Model], now: datetime) -> Table:
-    shown = Table(title="Models", title_justify="left", expand=False)
-    for heading in ("model", "runtime", "phase", "reason", "since", "message"):
-        shown.add_column(heading)
-    for each in models:
-        since = age(each.since, now)
-        shown.add_row(each.name, each.runtime, _coloured(each.phase), each.reason, since, each.message)
-    return shown
+    return _table(
+        "Models",
+        ("model", "runtime", "phase", "reason", "since", "message"),
+        ((each.name, each.runtime, *_state(each, now), each.message) for each in models),
+    )
 
 
 def _instance_table(instances: Iterable[Instance], now: datetime) -> Table:
-    shown = Table(title="Instances", title_justify="left", expand=False)
-    for heading in ("instance", "phase", "reason", "since", "addresses", "message"):
-        shown.add_column(heading)
-    for each in instances:
-        since, addresses = age(each.since, now), "\n".join(each.addresses)
-        shown.add_row(each.name, _coloured(each.phase), each.reason, since, addresses, each.message)
-    return shown
+    return _table(
+        "Instances",
+        ("instance", "phase", "reason", "since", "addresses", "message"),
+        ((each.name, *_state(each, now), "\n".join(each.addresses), each.message) for each in instances),
+    )
 
 
 def _palena_table(objects: Iterable[PalenaObject], now: datetime) -> Table:
-    shown = Table(title="Palena", title_justify="left", expand=False)
-    for heading in ("kind", "name", "phase", "reason", "since", "message"):
-        shown.add_column(heading)
-    for each in objects:
-        since = age(each.since, now)
-        shown.add_row(each.kind, each.name, _coloured(each.phase), each.reason, since, each.message)
-    return shown
+    return _table(
+        "Palena",
+        ("kind", "name", "phase", "reason", "since", "message"),
+        ((each.kind, each.name, *_state(each, now), each.message) for each in objects),
+    )
+
+
+def _state(of: Row | Model | Instance | PalenaObject, now: datetime) -> tuple[str, str, str]:
+    """Phase, reason, and since when."""
+    return _coloured(of.phase), of.reason, age(of.since, now)
 
 
 def _coloured(phase: str) -> str:
