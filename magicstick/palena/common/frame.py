@@ -113,7 +113,8 @@ def decide(
         frame: its kind.
         findings: the steps of the kind; asked only for a live object whose spec can be read and whose
             prerequisites are met.
-        stages: the teardown of the kind; asked only for a dying object that has our finalizer.
+        stages: the teardown of the kind; asked only for a dying object that has our finalizer, and whose
+            surroundings can be read.
         now: the time.
     """
     metadata = subject.live.metadata

@@ -26,8 +26,6 @@ ORPHAN: Final = "orphan"
 
 def stages(o: GatewayObservation) -> Sequence[Stage]:
     """What has to go, or has to be let go, in order."""
-    if o.subject.blind:
-        return (Stage("what was made for the gateway", unknown=o.subject.blind),)
     if ORPHAN in o.subject.live.metadata.finalizers:
         return (_kept(o, "what was made for the gateway", places(o.name)),)
     return (*_litellm(o), *_redis(o), *_database(o))

@@ -106,8 +106,6 @@ def _notices(entries: Sequence[Entry]) -> tuple[Notice, ...]:
 
 
 def _stages(o: ModelObservation, now: datetime) -> Sequence[Stage]:
-    if o.subject.blind:
-        return (Stage("what was made for the model", unknown=o.subject.blind),)
     if not o.owned or _overdue(o, now):
         return ()
     return (Stage("what was made for the model", tuple(Target(kind, live) for kind, live in o.owned)),)
