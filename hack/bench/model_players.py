@@ -1,8 +1,5 @@
 """Whoever acts on models besides the operator, played as fast as this process can.
 
-The actors of the development cluster (`hack.devcluster.actors`) keep to the contracts of the real programs in
-every detail; with a thousand models they, and not the operator, would be measured. So here are:
-
 - KubeAI and the kubelets: each new Model gets its Pods, Ready at once, and its replicas counted;
 - Helm and KubeAI's rollout: a release that is asked to takes the profiles of the store;
 - Ollama: every Pod of such a model has a port of its own and lists the source and the alias of its model;
@@ -13,15 +10,16 @@ import asyncio
 import contextlib
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator
-from typing import Final
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from typing import Any, Final, Self
 
 from aiohttp import web
 
 from hack.bare import BareClient
 from hack.bench import model_objects as objects
 from hack.bench.objects import FLUX_NAMESPACE
-from hack.devcluster.actors.following import Collection, Object
+from hack.bench.players import Changed, Players, is_current, put
+from hack.devcluster.actors.following import Object, conditions
 from hack.devcluster.layout import LOOPBACK
 from tests.support.kubeai import KubeAiPlayer
 
@@ -29,8 +27,6 @@ RELEASES: Final = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{FLUX_NAMESPACE}/
 REQUESTED_AT: Final = "reconcile.fluxcd.io/requestedAt"
 TOGETHER_S: Final = 0.2
 """Models that begin to serve within so long are published together."""
-AT_ONCE: Final = 16
-"""Models that KubeAI works on at a time."""
 NO_SERVER: Final = "192.0.2.10"
 """The address of Pods that nobody asks anything (documentation, RFC 5737)."""
 
@@ -82,56 +78,43 @@ class OllamaServers:
         return web.json_response({"models": [{"name": name, "model": name} for name in self._names[port]]})
 
 
-class ModelPlayers:
-    """See the module.
+class ModelPlayers(Players):
+    """See the module. Activations are counted; their goal is to be Ready.
 
     Attributes:
         ollama: the servers of all Ollama Pods.
         published: the names in the catalog.
-        ready: the activations that are Ready at their present generation.
     """
 
     def __init__(self, client: BareClient) -> None:
+        super().__init__(client)
         self.ollama = OllamaServers()
         self.published: frozenset[str] = frozenset()
-        self.ready: set[str] = set()
-        self._client = client
         self._kubeai = KubeAiPlayer(client, FLUX_NAMESPACE)
         self._serving: set[str] = set()
-        self._news, self._changed = asyncio.Event(), asyncio.Condition()
-        self._models: asyncio.Queue[Object] = asyncio.Queue()
+        self._news = asyncio.Event()
         self._made: set[str] = set()
         self._handled = ""
 
     @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator["ModelPlayers"]:
+    async def running(self) -> AsyncIterator[Self]:
         """Play within the block; a fault of a player ends it."""
-        workers = [self._make_pods() for _ in range(AT_ONCE)]
-        followers = [
-            Collection(self._client, path, changed).follow()
-            for path, changed in (
-                (objects.MODELS, self._see_model),
-                (RELEASES, self._see_release),
-                (objects.ACTIVATIONS, self._see_activation),
-            )
-        ]
-        async with self.ollama.running(), asyncio.TaskGroup() as group:
-            playing = [group.create_task(each) for each in (*followers, *workers, self._publish())]
+        async with self.ollama.running(), super().running():
             yield self
-            for each in playing:
-                each.cancel()
+
+    def _followed(self) -> Mapping[str, Changed]:
+        return {
+            objects.MODELS: self._see_model,
+            RELEASES: self._see_release,
+            objects.ACTIVATIONS: self._see_activation,
+        }
+
+    def _loops(self) -> Iterable[Coroutine[Any, Any, None]]:
+        return (self._publish(),)
 
     async def install(self) -> None:
         """KubeAI, before any model."""
         await self._kubeai.install()
-
-    async def until_ready(self, count: int, deadline_s: float) -> None:
-        """Wait until so many models are Ready."""
-        async with self._changed:
-            try:
-                await asyncio.wait_for(self._changed.wait_for(lambda: len(self.ready) >= count), deadline_s)
-            except TimeoutError:
-                raise TimeoutError(f"only {len(self.ready)} of {count} models became Ready") from None
 
     # -- KubeAI and the kubelets ----------------------------------------------------------------------
 
@@ -139,16 +122,14 @@ class ModelPlayers:
         uid = model["metadata"]["uid"]
         if type_ != "DELETED" and uid not in self._made:
             self._made.add(uid)
-            self._models.put_nowait(model)
+            self._soon(self._make_pods, model)
 
-    async def _make_pods(self) -> None:
-        while True:
-            model = await self._models.get()
-            name, replicas = model["metadata"]["name"], int(model["spec"].get("minReplicas", 1))
-            for place in range(replicas):
-                await self._make_pod(model, place)
-            counts = {"status": {"replicas": {"all": replicas, "ready": replicas}}}
-            await self._client.merge(f"{objects.MODELS}/{name}/status", counts)
+    async def _make_pods(self, model: Object) -> None:
+        name, replicas = model["metadata"]["name"], int(model["spec"].get("minReplicas", 1))
+        for place in range(replicas):
+            await self._make_pod(model, place)
+        counts = {"status": {"replicas": {"all": replicas, "ready": replicas}}}
+        await self._client.merge(f"{objects.MODELS}/{name}/status", counts)
 
     async def _make_pod(self, model: Object, place: int) -> None:
         body, address = objects.pod(model, place), NO_SERVER
@@ -172,17 +153,13 @@ class ModelPlayers:
     # -- the model catalog ----------------------------------------------------------------------------
 
     async def _see_activation(self, type_: str, activation: Object) -> None:
-        name, status = activation["metadata"]["name"], activation.get("status", {})
-        current = status.get("observedGeneration") == activation["metadata"]["generation"]
-        conditions = {each["type"]: each["status"] for each in status.get("conditions", ())}
-        told = conditions if current and type_ != "DELETED" else {}
+        current = is_current(activation) and type_ != "DELETED"
+        told = {each["type"]: each["status"] for each in conditions(activation)} if current else {}
         serves = told.get("RuntimeReady") == "True" or _external(activation, told)
-        _put(self._serving, name, belongs=serves)
+        put(self._serving, activation["metadata"]["name"], belongs=serves)
         if self._serving != self.published:
             self._news.set()
-        async with self._changed:
-            _put(self.ready, name, belongs=told.get("Ready") == "True")
-            self._changed.notify_all()
+        await self._count(type_, activation, ready=told.get("Ready") == "True")
 
     async def _publish(self) -> None:
         while True:
@@ -199,10 +176,3 @@ class ModelPlayers:
 
 def _external(activation: Object, told: Object) -> bool:
     return bool(told) and activation["spec"]["type"] == "external"
-
-
-def _put(names: set[str], name: str, *, belongs: bool) -> None:
-    if belongs:
-        names.add(name)
-    else:
-        names.discard(name)

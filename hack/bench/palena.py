@@ -90,7 +90,7 @@ async def _converge(bench: World, players: PalenaPlayers, count: int) -> list[Au
     """All writes from the first gateway until all of them and their models run."""
     since = bench.cluster.audit_mark()
     await make_gateways(bench.client, count)
-    await players.until_running(count * (1 + objects.MODELS_EACH), CONVERGE_S)
+    await players.until_ready(count * (1 + objects.MODELS_EACH), CONVERGE_S)
     await bench.quiet()
     written = (record for record in bench.cluster.audit(since=since) if relevant(record))
     return [record for record in written if record.user != API_SERVER]
