@@ -81,7 +81,9 @@ def test_a_secret_that_is_not_there_is_created_and_never_applied_over_another() 
 
 
 @given(
-    st.dictionaries(st.sampled_from(["password", "salt", "url", "more"]), st.text(min_size=1).map(str.strip))
+    st.dictionaries(
+        st.sampled_from(["password", "salt", "url", "more"]), st.text(min_size=1).map(str.strip).filter(bool)
+    )
 )
 def test_no_value_that_is_there_is_ever_replaced(values: dict[str, str]) -> None:
     live = stored(values)
