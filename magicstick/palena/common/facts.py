@@ -16,6 +16,10 @@ SETTLED: Final = frozenset({InformerState.SYNCED, InformerState.ABSENT})
 """States in which an empty store says something: there is nothing, or the kind is not served."""
 
 
+Place = tuple[Kind, str]
+"""An object in a namespace that is known, by its kind and name."""
+
+
 class UnknownError(Exception):
     """A kind cannot be read now, so nothing may be concluded from what its cache holds."""
 
@@ -43,6 +47,11 @@ class PalenaFacts:
             if found is not None:
                 return found
         return None
+
+    def present(self, namespace: str, places: Iterable[Place]) -> dict[Place, Resource]:
+        """Those that exist, of the kinds and names that are asked for in a namespace; raises like `find`."""
+        found = {place: self.find(place[0], namespace, place[1]) for place in places}
+        return {place: live for place, live in found.items() if live is not None}
 
     def known(self, kind: Kind) -> bool:
         """Whether absence in the cache of the kind is absence in the cluster."""

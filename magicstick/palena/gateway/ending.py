@@ -11,13 +11,14 @@ from typing import Final
 from magicstick.api.kinds import CNPG_CLUSTER, LITELLM_INSTANCE
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
+from magicstick.palena.common.facts import Place
 from magicstick.palena.common.kinds import NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
 from magicstick.palena.common.owners import is_owned_by
 from magicstick.palena.common.retention import released, spared
 from magicstick.palena.common.secrets import SECRET
 from magicstick.palena.common.teardown import Stage, Target
 from magicstick.palena.gateway import names
-from magicstick.palena.gateway.observation import GatewayObservation, Place, places
+from magicstick.palena.gateway.observation import GatewayObservation, places
 from magicstick.palena.gateway.policies import CNPG_INTERNAL, DEFAULT_DENY
 
 ORPHAN: Final = "orphan"

@@ -9,15 +9,13 @@ from magicstick.api.kinds import CNPG_CLUSTER, LITELLM_INSTANCE, PALENA_GATEWAY
 from magicstick.api.palena.gateway import PalenaGatewaySpec
 from magicstick.kube.kinds import Kind
 from magicstick.kube.objects import Resource
+from magicstick.palena.common.facts import Place
 from magicstick.palena.common.kinds import NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
 from magicstick.palena.common.observing import Observed
 from magicstick.palena.common.schemas import SchemaNode
 from magicstick.palena.common.secrets import SECRET, Fresh, SecretRecipe, Values
 from magicstick.palena.gateway import names
 from magicstick.palena.gateway.policies import policy_names
-
-Place = tuple[Kind, str]
-"""An object beside the gateway, by its kind and name."""
 
 PASSWORD_LENGTH: Final = 32
 KEY_PREFIX: Final = "sk-"

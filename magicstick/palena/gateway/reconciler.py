@@ -13,7 +13,7 @@ from magicstick.kube.objects import Resource, View
 from magicstick.palena.common import labels
 from magicstick.palena.common.declaring import declare
 from magicstick.palena.common.edges import definitions, owned, read_secrets, schema
-from magicstick.palena.common.facts import PalenaFacts
+from magicstick.palena.common.facts import PalenaFacts, Place
 from magicstick.palena.common.frame import Subject
 from magicstick.palena.common.kinds import NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, SERVICE, STATEFUL_SET
 from magicstick.palena.common.model_refs import gateways_of
@@ -24,7 +24,6 @@ from magicstick.palena.gateway import names
 from magicstick.palena.gateway.decide import decide, decide_failure
 from magicstick.palena.gateway.observation import (
     GatewayObservation,
-    Place,
     Site,
     keys_recipe,
     named_secrets,
@@ -89,11 +88,8 @@ class GatewayReconciler:
         subject = Subject(gateway, spec, facts.prerequisites(*needed), facts.blind(read))
         if subject.blind:
             return GatewayObservation(subject)
-        live = {
-            (kind, wanted): found
-            for kind, wanted in (*places(name), *_named(spec))
-            if kind in read and (found := facts.find(kind, namespace, wanted)) is not None
-        }
+        wanted = (place for place in (*places(name), *_named(spec)) if place[0] in read)
+        live = facts.present(namespace, wanted)
         return GatewayObservation(
             subject=subject,
             live=live,

@@ -10,14 +10,12 @@ from magicstick.kube.kinds import CONFIG_MAP, Kind
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.addresses import CLUSTER_DOMAIN
 from magicstick.palena.common.desired import Desired
+from magicstick.palena.common.facts import Place
 from magicstick.palena.common.kinds import DEPLOYMENT, NETWORK_POLICY, SERVICE
 from magicstick.palena.common.observing import Observed
 from magicstick.palena.common.secrets import SECRET, Fresh, SecretRecipe
 from magicstick.palena.mcp_server.components import SEARXNG, SEARXNG_KEY, SIDECARS
 from magicstick.palena.mcp_server.objects import Names
-
-Place = tuple[Kind, str]
-"""An object beside the MCP server, by its kind and name."""
 
 SIDECAR_KINDS: Final = (NETWORK_POLICY, DEPLOYMENT, SERVICE)
 

@@ -54,11 +54,11 @@ class McpServerReconciler:
         if subject.blind:
             return McpServerObservation(subject)
         names = Names(key.name)
-        found = {place: self._facts.find(place[0], key.namespace, place[1]) for place in places(names)}
+        present = self._facts.present(key.namespace, places(names))
         return McpServerObservation(
             subject,
-            {place: each for place, each in found.items() if each is not None},
-            draw(secret_recipe(names), found[SECRET, names.secret], self._entropy),
+            present,
+            draw(secret_recipe(names), present.get((SECRET, names.secret)), self._entropy),
             self._domain,
         )
 

@@ -10,6 +10,7 @@ from magicstick.kube.kinds import CONFIG_MAP, Kind
 from magicstick.kube.objects import Resource
 from magicstick.palena.common.addresses import CLUSTER_DOMAIN
 from magicstick.palena.common.desired import Desired
+from magicstick.palena.common.facts import Place
 from magicstick.palena.common.kinds import (
     DEPLOYMENT,
     INGRESS,
@@ -24,9 +25,6 @@ from magicstick.palena.common.references import Target
 from magicstick.palena.common.schemas import SchemaNode
 from magicstick.palena.common.secrets import SECRET, Fresh
 from magicstick.palena.ui.names import Names
-
-Place = tuple[Kind, str]
-"""An object beside the UI, by its kind and name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class UiReconciler:
         if blind:
             return UiObservation(subject, NOWHERE, VirtualKeys(unknown=blind))
         names, namespace = Names(live.metadata.name), live.metadata.namespace
-        found = {place: self._facts.find(place[0], namespace, place[1]) for place in places(names)}
+        present = self._facts.present(namespace, places(names))
         gateway = NOWHERE
         if not isinstance(spec, InvalidSpec):
             gateway = find_gateway(self._facts, spec.gateway_ref, namespace).target
@@ -109,11 +109,15 @@ class UiReconciler:
             self._virtual_keys(live, gateway),
             () if isinstance(spec, InvalidSpec) else tuple(self._servers(live, spec)),
             self._offered(gateway),
-            {place: each for place, each in found.items() if each is not None},
+            present,
             self._named_secrets(live, gateway),
-            draw(secrets.recipe(names, namespace, self._domain), found[SECRET, names.secrets], self._entropy),
+            draw(
+                secrets.recipe(names, namespace, self._domain),
+                present.get((SECRET, names.secrets)),
+                self._entropy,
+            ),
             growing(
-                self._reads, (each for (kind, _), each in found.items() if kind == PERSISTENT_VOLUME_CLAIM)
+                self._reads, (each for (kind, _), each in present.items() if kind == PERSISTENT_VOLUME_CLAIM)
             ),
             self._domain,
         )
