@@ -14,7 +14,6 @@ from hack.bare import BareClient, spread
 from hack.bench import app_objects as objects
 from hack.bench.app_players import AppPlayers
 from hack.bench.model_world import served
-from hack.bench.objects import ACTIVATIONS as MODULE_ACTIVATIONS
 from hack.bench.objects import (
     CONFIG_MAPS,
     FLUX_NAMESPACE,
@@ -23,7 +22,6 @@ from hack.bench.objects import (
     config_map,
 )
 from hack.bench.world import CONCURRENCY, ROOT, World, furnish
-from hack.devcluster.actors.flux import FluxActor
 from hack.devcluster.cluster import DevCluster
 from tests.support.instance_scene import definition
 from tests.support.polling import until
@@ -82,24 +80,14 @@ def _module(name: str, **more: Any) -> dict[str, Any]:
     return {"path": f"manifests/modules/{name}", "kustomizationName": kustomization, **more}
 
 
-@contextlib.asynccontextmanager
-async def playing(client: BareClient) -> AsyncIterator[AppPlayers]:
+def playing(client: BareClient) -> contextlib.AbstractAsyncContextManager[AppPlayers]:
     """Flux, Helm and the gateway, within the block."""
-    async with FluxActor(client, FLUX_NAMESPACE).running(), AppPlayers(client).running() as players:
-        yield players
+    return AppPlayers(client).beside_flux()
 
 
 async def activate_modules(bench: World) -> None:
     """The modules that applications need, Ready."""
-    for name in MODULES:
-        body = {
-            "apiVersion": GROUP,
-            "kind": "ModuleActivation",
-            "metadata": {"name": name, "namespace": OPERATOR_NAMESPACE},
-            "spec": {"module": name, "enabled": True},
-        }
-        await bench.client.create(MODULE_ACTIVATIONS, body)
-    await bench.quiet()
+    await bench.activate_modules(MODULES)
 
 
 async def make_instances(client: BareClient, count: int) -> None:

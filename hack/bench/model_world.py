@@ -13,10 +13,8 @@ import yaml
 from hack.bare import BareClient, RefusedError, spread
 from hack.bench import model_objects as objects
 from hack.bench.model_players import RELEASES, ModelPlayers
-from hack.bench.objects import ACTIVATIONS as MODULE_ACTIVATIONS
-from hack.bench.objects import CONFIG_MAPS, FLUX_NAMESPACE, GROUP, OPERATOR_NAMESPACE, config_map
+from hack.bench.objects import CONFIG_MAPS, config_map
 from hack.bench.world import CONCURRENCY, ROOT, World, furnish
-from hack.devcluster.actors.flux import FluxActor
 from hack.devcluster.cluster import DevCluster
 from tests.support.model_scene import MODULES, install_kinds
 from tests.support.polling import until
@@ -73,24 +71,14 @@ async def offer(client: BareClient, node: str, **allocatable: int) -> None:
     await client.merge(f"{objects.NODES}/{node}/status", status)
 
 
-@contextlib.asynccontextmanager
-async def playing(client: BareClient) -> AsyncIterator[ModelPlayers]:
+def playing(client: BareClient) -> contextlib.AbstractAsyncContextManager[ModelPlayers]:
     """Flux, and whoever acts on models, within the block."""
-    async with FluxActor(client, FLUX_NAMESPACE).running(), ModelPlayers(client).running() as players:
-        yield players
+    return ModelPlayers(client).beside_flux()
 
 
 async def activate_modules(bench: World) -> None:
     """The modules that models need, Ready."""
-    for name in NEEDED:
-        body = {
-            "apiVersion": GROUP,
-            "kind": "ModuleActivation",
-            "metadata": {"name": name, "namespace": OPERATOR_NAMESPACE},
-            "spec": {"module": name, "enabled": True},
-        }
-        await bench.client.create(MODULE_ACTIVATIONS, body)
-    await bench.quiet()
+    await bench.activate_modules(NEEDED)
 
 
 async def activate_models(client: BareClient, count: int, *, replicas: int = 1) -> None:

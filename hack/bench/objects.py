@@ -51,12 +51,16 @@ def config_map(name: str, data: dict[str, str]) -> dict[str, Any]:
 
 def activation(number: int, flavour: str = "plain") -> dict[str, Any]:
     """The ModuleActivation of the n-th module."""
-    name = module_name(number)
+    return module_activation(module_name(number), parameters={"flavour": flavour})
+
+
+def module_activation(name: str, **spec: Any) -> dict[str, Any]:
+    """The ModuleActivation of any module."""
     return {
         "apiVersion": GROUP,
         "kind": "ModuleActivation",
         "metadata": {"name": name, "namespace": OPERATOR_NAMESPACE},
-        "spec": {"module": name, "enabled": True, "parameters": {"flavour": flavour}},
+        "spec": {"module": name, "enabled": True, **spec},
     }
 
 

@@ -13,6 +13,8 @@ from http import HTTPStatus
 from typing import Any, Final, Self
 
 from hack.bare import BareClient, RefusedError
+from hack.bench.objects import FLUX_NAMESPACE
+from hack.devcluster.actors.flux import FluxActor
 from hack.devcluster.actors.following import Collection, Object
 
 AT_ONCE: Final = 16
@@ -58,6 +60,12 @@ class Players(abc.ABC):
             yield self
             for each in playing:
                 each.cancel()
+
+    @contextlib.asynccontextmanager
+    async def beside_flux(self) -> AsyncIterator[Self]:
+        """Play within the block, and Flux as well, which has the operator's modules Ready."""
+        async with FluxActor(self._client, FLUX_NAMESPACE).running(), self.running():
+            yield self
 
     async def until(self, holds: Callable[[Self], bool], what: str, deadline_s: float) -> None:
         """Wait until this holds of what is counted.

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -38,6 +38,12 @@ class World:
             await self.client.create(objects.ACTIVATIONS, objects.activation(number))
 
         await spread(range(count), create, concurrency=CONCURRENCY)
+
+    async def activate_modules(self, names: Iterable[str]) -> None:
+        """Have a running operator activate these, and wait until it is at rest."""
+        for name in names:
+            await self.client.create(objects.ACTIVATIONS, objects.module_activation(name))
+        await self.quiet()
 
     async def replay(self, count: int) -> None:
         """The yardstick of converging: the same four writes an object, and nothing decided."""
