@@ -6,15 +6,13 @@ The five applications take turns, and for each of them the five ways in which pe
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hack.bench.objects import GROUP, OPERATOR_NAMESPACE
+from hack.bench.objects import AI_NAMESPACE, GROUP, HELM, IDENTITY_NAMESPACE, OPERATOR_NAMESPACE, STAMP
 
-SPACE: Final = "ai"
-IDENTITY: Final = "identity-system"
 INSTANCES: Final = f"/apis/{GROUP}/namespaces/{OPERATOR_NAMESPACE}/appinstances"
-RELEASES: Final = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{OPERATOR_NAMESPACE}/helmreleases"
-ROUTES: Final = f"/apis/gateway.networking.k8s.io/v1/namespaces/{IDENTITY}/httproutes"
-POLICIES: Final = f"/apis/gateway.envoyproxy.io/v1alpha1/namespaces/{IDENTITY}/securitypolicies"
-GRANTS: Final = f"/apis/gateway.networking.k8s.io/v1beta1/namespaces/{SPACE}/referencegrants"
+RELEASES: Final = f"/apis/{HELM}/namespaces/{OPERATOR_NAMESPACE}/helmreleases"
+ROUTES: Final = f"/apis/gateway.networking.k8s.io/v1/namespaces/{IDENTITY_NAMESPACE}/httproutes"
+POLICIES: Final = f"/apis/gateway.envoyproxy.io/v1alpha1/namespaces/{IDENTITY_NAMESPACE}/securitypolicies"
+GRANTS: Final = f"/apis/gateway.networking.k8s.io/v1beta1/namespaces/{AI_NAMESPACE}/referencegrants"
 WAY_IN: Final = (ROUTES, POLICIES, GRANTS)
 INSTANCE_LABEL: Final = "appliance.magicstick.dev/appinstance"
 
@@ -26,7 +24,6 @@ ACCESS: Final[tuple[Mapping[str, Any], ...]] = (
     {"authentication": "none", "exposure": "local"},
     {"sharing": {"mode": "selected", "users": ["person-1"], "groups": ["team"]}},
 )
-NOW: Final = "2026-01-01T00:00:00Z"
 
 
 def instance_name(number: int) -> str:
@@ -39,7 +36,7 @@ def instance(number: int, **spec: Any) -> dict[str, Any]:
     turn = number // len(APPLICATIONS) % len(ACCESS)
     content = {
         "application": APPLICATIONS[number % len(APPLICATIONS)],
-        "targetNamespace": SPACE,
+        "targetNamespace": AI_NAMESPACE,
         "access": dict(ACCESS[turn]),
         "values": {"model": "openai/CHANGEME"},
         **spec,
@@ -61,7 +58,7 @@ def installed(release: Mapping[str, Any]) -> dict[str, Any]:
         "reason": "InstallSucceeded",
         "message": "Helm install succeeded",
         "observedGeneration": generation,
-        "lastTransitionTime": NOW,
+        "lastTransitionTime": STAMP,
     }
     return {"status": {"observedGeneration": generation, "conditions": [condition]}}
 
@@ -74,13 +71,13 @@ def accepted(policy: Mapping[str, Any]) -> dict[str, Any]:
         "reason": "Accepted",
         "message": "Policy has been accepted.",
         "observedGeneration": policy["metadata"]["generation"],
-        "lastTransitionTime": NOW,
+        "lastTransitionTime": STAMP,
     }
     gateway = {
         "group": "gateway.networking.k8s.io",
         "kind": "Gateway",
         "name": "identity-pilot",
-        "namespace": IDENTITY,
+        "namespace": IDENTITY_NAMESPACE,
     }
     controller = "gateway.envoyproxy.io/gatewayclass-controller"
     ancestor = {"ancestorRef": gateway, "controllerName": controller, "conditions": [condition]}

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,18 +12,19 @@ import yaml
 from hack.bare import BareClient, spread
 from hack.bench import app_objects as objects
 from hack.bench.app_players import AppPlayers
-from hack.bench.model_world import served
 from hack.bench.objects import (
+    AI_NAMESPACE,
     CONFIG_MAPS,
-    FLUX_NAMESPACE,
     GROUP,
+    IDENTITY_NAMESPACE,
     OPERATOR_NAMESPACE,
+    SOURCE,
     config_map,
+    namespace,
 )
-from hack.bench.world import CONCURRENCY, ROOT, World, furnish
+from hack.bench.world import CONCURRENCY, ROOT, World, empty_world, furnish, until_served
 from hack.devcluster.cluster import DevCluster
 from tests.support.instance_scene import definition
-from tests.support.polling import until
 
 CATALOG: Final[dict[str, Any]] = yaml.safe_load((ROOT / "catalogs" / "applications.yaml").read_text())
 USED: Final = {name: CATALOG["applications"][name] for name in objects.APPLICATIONS}
@@ -36,22 +36,18 @@ KINDS: Final = tuple(sorted({crd for each in USED.values() for crd in each.get("
 @contextlib.asynccontextmanager
 async def app_world(directory: Path) -> AsyncIterator[World]:
     """A fresh control plane with everything that instances need, save a running operator."""
-    policy = Path(__file__).with_name("audit-bodies.yaml")
-    with DevCluster.start(directory=directory, audit_policy=policy) as cluster:
-        async with BareClient(cluster.url, cluster.ca_file, cluster.admin_token) as client:
-            await furnish_apps(cluster, client)
-            yield World(cluster, client)
+    async with empty_world(directory, "audit-bodies.yaml") as bench:
+        await furnish_apps(bench.cluster, bench.client)
+        yield bench
 
 
 async def furnish_apps(cluster: DevCluster, client: BareClient) -> None:
     """Kinds, namespaces, the real catalog of applications, and modules as they need them."""
     await asyncio.to_thread(_install_kinds, cluster)
-    for path in (objects.INSTANCES, objects.RELEASES, *objects.WAY_IN):
-        await until(f"{path} is served", functools.partial(served, client, path))
+    await until_served(client, objects.INSTANCES, objects.RELEASES, *objects.WAY_IN)
     await furnish(client)
-    for name in (objects.SPACE, objects.IDENTITY):
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        await client.apply(f"/api/v1/namespaces/{name}", body)
+    for name in (AI_NAMESPACE, IDENTITY_NAMESPACE):
+        await client.apply(f"/api/v1/namespaces/{name}", namespace(name))
     modules = {"groups": {}, "modules": {"basis": _module("basis", activationMode="static")}}
     modules["modules"] |= {name: _module(name, requires=["basis"]) for name in MODULES}
     for name, key, content in (
@@ -63,7 +59,7 @@ async def furnish_apps(cluster: DevCluster, client: BareClient) -> None:
         "apiVersion": GROUP,
         "kind": "Appliance",
         "metadata": {"name": "local", "namespace": OPERATOR_NAMESPACE},
-        "spec": {"source": {"kind": "GitRepository", "name": "flux-system", "namespace": FLUX_NAMESPACE}},
+        "spec": {"source": SOURCE},
     }
     await client.apply(f"/apis/{GROUP}/namespaces/{OPERATOR_NAMESPACE}/appliances/local", body)
 

@@ -15,15 +15,16 @@ from typing import Any, Final
 import uvloop
 from aiohttp import web
 
+from hack.bench.app_objects import INSTANCES
 from hack.bench.guard_wire import Answering, serve
+from hack.bench.objects import IDENTITY_NAMESPACE, OPERATOR_NAMESPACE
 from hack.devcluster.actors.keycloak import ADMIN, ADMIN_CLIENT, OIDC, KeycloakActor
 from hack.devcluster.layout import LOOPBACK
 
 PEOPLE: Final = 50
 CLIENT_SECRET: Final = "of-no-use-elsewhere"  # noqa: S105 - of a realm that is played
 GROUP: Final = "team"
-INSTANCES: Final = "/apis/appliance.magicstick.dev/v1alpha1/namespaces/ai-system/appinstances"
-SECRETS: Final = "/api/v1/namespaces/identity-system/secrets"
+SECRETS: Final = f"/api/v1/namespaces/{IDENTITY_NAMESPACE}/secrets"
 ACCESS: Final[Mapping[str, dict[str, Any]]] = {
     "open": {},
     "people": {"sharing": {"mode": "selected", "users": [f"person-{number}" for number in range(PEOPLE)]}},
@@ -45,7 +46,13 @@ def stored() -> dict[str, bytes]:
     found: dict[str, Any] = {f"{SECRETS}/{name}": {"metadata": {"name": name}, "data": encoded}}
     values = {"storage": {"size": "10Gi"}, "padding": "x" * 2000}
     for each, access in ACCESS.items():
-        metadata = {"name": each, "namespace": "ai-system", "uid": uid(each), "labels": {}, "generation": 1}
+        metadata = {
+            "name": each,
+            "namespace": OPERATOR_NAMESPACE,
+            "uid": uid(each),
+            "labels": {},
+            "generation": 1,
+        }
         spec = {"application": "openclaw", "enabled": True, "access": access, "values": values}
         found[f"{INSTANCES}/{each}"] = {"metadata": metadata, "spec": spec}
     return {path: json.dumps(obj).encode() for path, obj in found.items()}

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Final
 
-from hack.bench.objects import GROUP, OPERATOR_NAMESPACE
+from hack.bench.objects import AI_NAMESPACE, GROUP, OPERATOR_NAMESPACE
 
-SPACE: Final = "ai"
 ACTIVATIONS: Final = f"/apis/{GROUP}/namespaces/{OPERATOR_NAMESPACE}/modelactivations"
-MODELS: Final = f"/apis/kubeai.org/v1/namespaces/{SPACE}/models"
-PODS: Final = f"/api/v1/namespaces/{SPACE}/pods"
-CATALOG: Final = f"/api/v1/namespaces/{SPACE}/configmaps/ai-model-catalog"
+MODELS: Final = f"/apis/kubeai.org/v1/namespaces/{AI_NAMESPACE}/models"
+PODS: Final = f"/api/v1/namespaces/{AI_NAMESPACE}/pods"
+CATALOG: Final = f"/api/v1/namespaces/{AI_NAMESPACE}/configmaps/ai-model-catalog"
 NODES: Final = "/api/v1/nodes"
 NVIDIA_NODE, PLAIN_NODE = "nvidia-0", "plain-0"
 NVIDIA, AMD = "nvidia.com/gpu", "amd.com/gpu"
@@ -145,6 +144,6 @@ def catalog(names: list[str]) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "ai-model-catalog", "namespace": SPACE},
+        "metadata": {"name": "ai-model-catalog", "namespace": AI_NAMESPACE},
         "data": {"catalog.json": f'{{"hash":"","models":[{entries}]}}'},
     }

@@ -17,13 +17,13 @@ from aiohttp import web
 
 from hack.bare import BareClient
 from hack.bench import model_objects as objects
-from hack.bench.objects import FLUX_NAMESPACE
+from hack.bench.objects import FLUX_NAMESPACE, HELM
 from hack.bench.players import Changed, Players, is_current, put
 from hack.devcluster.actors.following import Object, conditions
 from hack.devcluster.layout import LOOPBACK
 from tests.support.kubeai import KubeAiPlayer
 
-RELEASES: Final = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{FLUX_NAMESPACE}/helmreleases"
+RELEASES: Final = f"/apis/{HELM}/namespaces/{FLUX_NAMESPACE}/helmreleases"
 REQUESTED_AT: Final = "reconcile.fluxcd.io/requestedAt"
 TOGETHER_S: Final = 0.2
 """Models that begin to serve within so long are published together."""

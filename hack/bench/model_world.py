@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,14 +9,13 @@ from typing import Any, Final
 
 import yaml
 
-from hack.bare import BareClient, RefusedError, spread
+from hack.bare import BareClient, spread
 from hack.bench import model_objects as objects
 from hack.bench.model_players import RELEASES, ModelPlayers
 from hack.bench.objects import CONFIG_MAPS, config_map
-from hack.bench.world import CONCURRENCY, ROOT, World, furnish
+from hack.bench.world import CONCURRENCY, ROOT, World, empty_world, furnish, until_served
 from hack.devcluster.cluster import DevCluster
 from tests.support.model_scene import MODULES, install_kinds
-from tests.support.polling import until
 
 NEEDED: Final = ("kubeai", "litellm", "model-catalog", "gpu")
 GPUS: Final = 8
@@ -26,18 +24,15 @@ GPUS: Final = 8
 @contextlib.asynccontextmanager
 async def model_world(directory: Path) -> AsyncIterator[World]:
     """A fresh control plane with everything that models need, save a running operator."""
-    policy = Path(__file__).with_name("audit-bodies.yaml")
-    with DevCluster.start(directory=directory, audit_policy=policy) as cluster:
-        async with BareClient(cluster.url, cluster.ca_file, cluster.admin_token) as client:
-            await furnish_models(cluster, client)
-            yield World(cluster, client)
+    async with empty_world(directory, "audit-bodies.yaml") as bench:
+        await furnish_models(bench.cluster, bench.client)
+        yield bench
 
 
 async def furnish_models(cluster: DevCluster, client: BareClient) -> None:
     """Kinds, namespaces, the real catalogs of targets and presets, nodes, and KubeAI."""
     await asyncio.to_thread(install_kinds, cluster)
-    for path in (objects.ACTIVATIONS, objects.MODELS, RELEASES):
-        await until(f"{path} is served", functools.partial(served, client, path))
+    await until_served(client, objects.ACTIVATIONS, objects.MODELS, RELEASES)
     await furnish(client)
     for name, key, content in (
         ("magicstick-module-catalog", "modules.json", {"groups": {}, "modules": dict(MODULES)}),
@@ -50,15 +45,6 @@ async def furnish_models(cluster: DevCluster, client: BareClient) -> None:
         await client.apply(f"{objects.NODES}/{name}", objects.node(name), manager="kubelet")
         await offer(client, name, **allocatable)
     await ModelPlayers(client).install()
-
-
-async def served(client: BareClient, path: str) -> bool:
-    """A kind that was defined a moment ago is unknown at first, and then its storage is being prepared."""
-    try:
-        await client.get(path)
-    except RefusedError:
-        return False
-    return True
 
 
 def _shipped(catalog: str) -> Any:

@@ -5,12 +5,25 @@ from typing import Any
 
 OPERATOR_NAMESPACE = "ai-system"
 FLUX_NAMESPACE = "flux-system"
+AI_NAMESPACE = "ai"
+"""Where models and applications run."""
+IDENTITY_NAMESPACE = "identity-system"
 GROUP = "appliance.magicstick.dev/v1alpha1"
+KUSTOMIZE = "kustomize.toolkit.fluxcd.io/v1"
+HELM = "helm.toolkit.fluxcd.io/v2"
 FINALIZER = "appliance.magicstick.dev/module-cleanup"
 ACTIVATIONS = f"/apis/{GROUP}/namespaces/{OPERATOR_NAMESPACE}/moduleactivations"
-KUSTOMIZATIONS = f"/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/{FLUX_NAMESPACE}/kustomizations"
+KUSTOMIZATIONS = f"/apis/{KUSTOMIZE}/namespaces/{FLUX_NAMESPACE}/kustomizations"
 CONFIG_MAPS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
 BASIS = "infrastructure-basis"
+SOURCE = {"kind": "GitRepository", "name": "flux-system", "namespace": FLUX_NAMESPACE}
+STAMP = "2026-01-01T00:00:00Z"
+"""When everything that is told here came about."""
+
+
+def namespace(name: str) -> dict[str, Any]:
+    """A namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def module_name(number: int) -> str:
@@ -68,7 +81,7 @@ def kustomization(number: int, flavour: str = "plain") -> dict[str, Any]:
     """The child that the operator makes for the n-th module, as the yardstick writes it."""
     name = module_name(number)
     return {
-        "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+        "apiVersion": KUSTOMIZE,
         "kind": "Kustomization",
         "metadata": {
             "name": f"app-{name}",
@@ -86,7 +99,7 @@ def kustomization(number: int, flavour: str = "plain") -> dict[str, Any]:
             "deletionPolicy": "Delete",
             "suspend": False,
             "wait": False,
-            "sourceRef": {"kind": "GitRepository", "name": "flux-system", "namespace": FLUX_NAMESPACE},
+            "sourceRef": SOURCE,
             "dependsOn": [{"name": BASIS}],
             "postBuild": {"substitute": {"FLAVOUR": flavour}},
         },
@@ -98,7 +111,7 @@ def status(number: int) -> dict[str, Any]:
     name = module_name(number)
     message = "waiting for the Kustomization to report"
     condition = {
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "lastTransitionTime": STAMP,
         "observedGeneration": 1,
         "reason": "WaitingForKustomization",
         "message": message,
@@ -123,7 +136,7 @@ def status(number: int) -> dict[str, Any]:
 def ready_basis() -> tuple[dict[str, Any], dict[str, Any]]:
     """The static Kustomization that everything requires, and the status that makes it ready."""
     body = {
-        "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+        "apiVersion": KUSTOMIZE,
         "kind": "Kustomization",
         "metadata": {"name": BASIS, "namespace": FLUX_NAMESPACE},
         "spec": {
@@ -139,7 +152,7 @@ def ready_basis() -> tuple[dict[str, Any], dict[str, Any]]:
 def ready_status(name: str, generation: int) -> dict[str, Any]:
     """A Kustomization's status as Flux writes it after a successful apply of this generation."""
     return {
-        "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+        "apiVersion": KUSTOMIZE,
         "kind": "Kustomization",
         "metadata": {"name": name, "namespace": FLUX_NAMESPACE},
         "status": {
@@ -151,7 +164,7 @@ def ready_status(name: str, generation: int) -> dict[str, Any]:
                     "reason": "ReconciliationSucceeded",
                     "message": "Applied revision: main@sha1:0000000000000000000000000000000000000000",
                     "observedGeneration": generation,
-                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                    "lastTransitionTime": STAMP,
                 }
             ],
         },

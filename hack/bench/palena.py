@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,18 +9,15 @@ from typing import Final
 
 from hack.bare import BareClient, spread
 from hack.bench import palena_objects as objects
-from hack.bench.model_world import served
 from hack.bench.models import span_s
-from hack.bench.objects import OPERATOR_NAMESPACE
+from hack.bench.objects import OPERATOR_NAMESPACE, namespace
 from hack.bench.palena_players import REPORTS, PalenaPlayers
 from hack.bench.process import operator
 from hack.bench.replay import replay
 from hack.bench.report import Figure
-from hack.bench.world import CONCURRENCY, OPERATOR_AGENT, ROOT, World, relevant
+from hack.bench.world import CONCURRENCY, OPERATOR_AGENT, ROOT, World, empty_world, relevant, until_served
 from hack.devcluster.actors.definitions import PALENA_CRDS
 from hack.devcluster.audit import AuditRecord
-from hack.devcluster.cluster import DevCluster
-from tests.support.polling import until
 
 ALONE: Final = {"MAGICSTICK_ENABLE_APPLIANCE": "false", "MAGICSTICK_ENABLE_PALENA": "true"}
 CONVERGE_S: Final = 300.0
@@ -61,18 +57,15 @@ async def palena(directory: Path, *, count: int = 300) -> list[Figure]:
 @contextlib.asynccontextmanager
 async def palena_world(directory: Path) -> AsyncIterator[World]:
     """A fresh control plane with Palena's kinds and those that it drives, and nothing of either."""
-    policy = Path(__file__).with_name("audit-everything.yaml")
-    with DevCluster.start(directory=directory, audit_policy=policy) as cluster:
+    async with empty_world(directory, "audit-everything.yaml") as bench:
         own = sorted((ROOT / "manifests" / "crds").glob("palena*.yaml"))
-        await asyncio.to_thread(cluster.apply, [*own, *sorted(PALENA_CRDS.glob("*.yaml"))])
-        async with BareClient(cluster.url, cluster.ca_file, cluster.admin_token) as client:
-            for path in (objects.GATEWAYS, objects.MODELS, *REPORTS):
-                await until(f"{path} is served", functools.partial(served, client, path))
-            for name in (OPERATOR_NAMESPACE, objects.SPACE):
-                body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-                await client.apply(f"/api/v1/namespaces/{name}", body)
-            await client.create(objects.SECRETS, objects.secret(objects.PROVIDER_KEYS, {"key": "CHANGEME"}))
-            yield World(cluster, client)
+        await asyncio.to_thread(bench.cluster.apply, [*own, *sorted(PALENA_CRDS.glob("*.yaml"))])
+        await until_served(bench.client, objects.GATEWAYS, objects.MODELS, *REPORTS)
+        for name in (OPERATOR_NAMESPACE, objects.SPACE):
+            await bench.client.apply(f"/api/v1/namespaces/{name}", namespace(name))
+        keys = objects.secret(objects.PROVIDER_KEYS, {"key": "CHANGEME"})
+        await bench.client.create(objects.SECRETS, keys)
+        yield bench
 
 
 async def make_gateways(client: BareClient, count: int) -> None:

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hack.bench.objects import STAMP
 from hack.devcluster.actors.following import Object
 
 SPACE: Final = "gateways"
@@ -18,7 +19,6 @@ STATEFUL_SETS: Final = f"/apis/apps/v1/namespaces/{SPACE}/statefulsets"
 SECRETS: Final = f"/api/v1/namespaces/{SPACE}/secrets"
 PROVIDER_KEYS: Final = "provider-keys"
 MODELS_EACH: Final = 2
-STAMP: Final = "2026-01-01T00:00:00Z"
 
 
 def gateway_name(number: int) -> str:

@@ -2,16 +2,18 @@
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from hack.bare import BareClient, spread
+from hack.bare import BareClient, RefusedError, spread
 from hack.bench import objects
 from hack.devcluster.audit import AuditMark, AuditRecord
 from hack.devcluster.cluster import DevCluster
+from tests.support.polling import until
 
 ROOT = Path(__file__).resolve().parents[2]
 CONCURRENCY = 16
@@ -117,21 +119,40 @@ def milliseconds(start: datetime, end: datetime) -> float:
 @contextlib.asynccontextmanager
 async def world(directory: Path) -> AsyncIterator[World]:
     """A fresh control plane below `directory`, stopped at the end of the block."""
-    policy = Path(__file__).with_name("audit-policy.yaml")
-    with DevCluster.start(directory=directory, audit_policy=policy) as cluster:
+    async with empty_world(directory, "audit-policy.yaml") as bench:
+        cluster = bench.cluster
         cluster.apply([*sorted((ROOT / "manifests" / "crds").glob("*.yaml")), *cluster.crd_files("flux")])
+        await furnish(bench.client)
+        yield bench
+
+
+@contextlib.asynccontextmanager
+async def empty_world(directory: Path, policy: str) -> AsyncIterator[World]:
+    """A fresh control plane with nothing on it; `policy` is one of the audit policies beside this file."""
+    audit_policy = Path(__file__).with_name(policy)
+    with DevCluster.start(directory=directory, audit_policy=audit_policy) as cluster:
         async with BareClient(cluster.url, cluster.ca_file, cluster.admin_token) as client:
-            await furnish(client)
             yield World(cluster, client)
+
+
+async def until_served(client: BareClient, *paths: str) -> None:
+    """A kind that was defined a moment ago is unknown at first, and then its storage is being prepared."""
+    for path in paths:
+        await until(f"{path} is served", functools.partial(_served, client, path))
+
+
+async def _served(client: BareClient, path: str) -> bool:
+    try:
+        await client.get(path)
+    except RefusedError:
+        return False
+    return True
 
 
 async def furnish(client: BareClient) -> None:
     """Namespaces, the catalogs that are not measured, and a ready `basis`."""
     for name in (objects.OPERATOR_NAMESPACE, objects.FLUX_NAMESPACE):
-        await client.apply(
-            f"/api/v1/namespaces/{name}",
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
-        )
+        await client.apply(f"/api/v1/namespaces/{name}", objects.namespace(name))
     for name, key, text in (
         ("magicstick-app-catalog", "applications.json", '{"applications":{}}'),
         (
