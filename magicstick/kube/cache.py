@@ -143,29 +143,29 @@ class Caches:
             self._group.start_soon(informer.run)
         return informer
 
-    def informer(
-        self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
-    ) -> Informer[Any]:
-        """The informer of a place; without labels, the only one there. For one by its fields: `informer_of`.
+    def informer(self, kind: Kind, namespace: str = "", name: str | None = None) -> Informer[Any]:
+        """The only informer of a place, whatever it selects by. Where there are several: `informer_of`.
 
         Raises:
-            KeyError: nobody added it, or there are several and no labels say which.
+            KeyError: nobody added it, or there are several.
         """
         place = (kind, namespace, name)
         found = [
             informer
             for scope, informer in self._informers.items()
             if (scope.kind, scope.namespace, scope.name) == place
-            and label_selector in (None, scope.label_selector)
         ]
         if len(found) != 1:
             trouble = "is watched by several selectors" if found else "is not watched"
-            raise KeyError(f"{Scope(kind, namespace, name, label_selector or '')} {trouble}")
+            raise KeyError(f"{Scope(*place)} {trouble}")
         return found[0]
 
     def informer_of(self, scope: Scope) -> Informer[Any]:
         """The informer of exactly this scope. KeyError when nobody added it."""
-        return self._informers[scope]
+        found = self._informers.get(scope)
+        if found is None:
+            raise KeyError(f"{scope} is not watched")
+        return found
 
     def store_of(self, scope: Scope) -> Store[Any]:
         """The store of exactly this scope, in the view with which it was added. Raises like `informer_of`."""
@@ -179,17 +179,13 @@ class Caches:
         """Every informer, for metrics and health."""
         return iter(tuple(self._informers.values()))
 
-    def store(
-        self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
-    ) -> Store[Any]:
+    def store(self, kind: Kind, namespace: str = "", name: str | None = None) -> Store[Any]:
         """The store of a place, in the view with which it was added. Raises like `informer`."""
-        return self.informer(kind, namespace, name, label_selector).store
+        return self.informer(kind, namespace, name).store
 
-    def state(
-        self, kind: Kind, namespace: str = "", name: str | None = None, label_selector: str | None = None
-    ) -> InformerState:
+    def state(self, kind: Kind, namespace: str = "", name: str | None = None) -> InformerState:
         """The state of a place. Raises like `informer`."""
-        return self.informer(kind, namespace, name, label_selector).state
+        return self.informer(kind, namespace, name).state
 
     def subscribe_state(self, handler: StateHandler) -> None:
         """Call `handler(kind, state)` when an informer's state changes.

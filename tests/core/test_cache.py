@@ -84,12 +84,12 @@ async def test_a_scope_has_one_view(caches: Caches) -> None:
 
 async def test_of_several_selectors_at_one_place_one_has_to_be_named(caches: Caches) -> None:
     whole, web = caches.add(WIDGET), caches.add(WIDGET, label_selector="app=web")
-    assert caches.informer(WIDGET, label_selector="") is whole
-    assert caches.informer(WIDGET, label_selector="app=web") is web
+    assert caches.informer_of(Scope(WIDGET)) is whole
+    assert caches.informer_of(Scope(WIDGET, label_selector="app=web")) is web
     with pytest.raises(KeyError, match="watched by several selectors"):
         caches.informer(WIDGET)
     with pytest.raises(KeyError, match="not watched"):
-        caches.informer(WIDGET, label_selector="app=db")
+        caches.informer_of(Scope(WIDGET, label_selector="app=db"))
 
 
 async def test_a_place_that_nobody_added_is_named_in_the_error(caches: Caches) -> None:
