@@ -6,19 +6,16 @@ from pathlib import Path
 from typing import Final
 
 from hack.bench import app_objects as objects
-from hack.bench.app_players import AppPlayers
 from hack.bench.app_world import activate_modules, app_world, make_instances, playing
-from hack.bench.models import span_s
-from hack.bench.passes import passes
+from hack.bench.convergence import Goal, beside_replay, converge
+from hack.bench.passes import CALM, passes
 from hack.bench.process import Operator, operator
-from hack.bench.replay import replay
 from hack.bench.report import Figure
-from hack.bench.world import CONCURRENCY, OPERATOR_AGENT, World, relevant
+from hack.bench.world import World
 from hack.devcluster.audit import AuditRecord
 
-CALM: Final = {"REQUEUE_SECONDS": "600"}
-"""Passes are counted here, so there must be none that only time brings about."""
-CONVERGE_S: Final = 300.0
+__all__ = ["CALM", "apps", "subject"]  # whoever runs the operator against instances runs it with CALM
+
 MOST_WRITES: Final = 13.0
 """Of an instance on average: its finalizer, its release, three to seven objects of its way in, whose routes
 are closed at first, and what is reported of it meanwhile."""
@@ -27,35 +24,16 @@ PIECE: Final = re.compile(r"-(?:(?:local|public)(?:-callback|-sso)?|route-access
 
 
 async def apps(directory: Path, *, count: int = 300) -> list[Figure]:
-    """Convergence beside a replay of all its writes, and the passes that single changes cause.
-
-    The replay has everybody's writes: the operator's, and those of Helm and the gateway.
-    """
+    """Convergence beside a replay of all its writes, and the passes that single changes cause."""
     async with app_world(directory / "operator") as bench, playing(bench.client) as players:
         log = directory / "operator.log"
         async with operator(bench.cluster.kubeconfig, log, environment=dict(CALM)) as running:
             await activate_modules(bench)
-            records = await _converge(bench, players, count)
+            records = await converge(bench, players, make_instances(bench.client, count), count)
             single = await _single_changes(bench, running)
-    async with app_world(directory / "replay") as bare:
-        mark = bare.cluster.audit_mark()
-        await replay(bare.client, records, subject, concurrency=CONCURRENCY)
-        replayed_s = bare.span_s(mark)
-    ours = [each for each in records if each.user_agent.startswith(OPERATOR_AGENT)]
-    return [
-        Figure(f"{count} instances to Ready", span_s(records), "s", replayed_s, limit_ratio=1.5),
-        Figure("writes per instance", len(ours) / count, "requests", None, limit=MOST_WRITES),
-        *single,
-    ]
-
-
-async def _converge(bench: World, players: AppPlayers, count: int) -> list[AuditRecord]:
-    """All writes from the first instance until all are Ready."""
-    since = bench.cluster.audit_mark()
-    await make_instances(bench.client, count)
-    await players.until_ready(count, CONVERGE_S)
-    await bench.quiet()
-    return [record for record in bench.cluster.audit(since=since) if relevant(record)]
+    goal = Goal(count, f"{count} instances to Ready", "writes per instance", MOST_WRITES)
+    first = await beside_replay(goal, records, app_world(directory / "replay"), subject)
+    return [*first, *single]
 
 
 def subject(record: AuditRecord) -> str:

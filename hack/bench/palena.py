@@ -9,18 +9,16 @@ from typing import Final
 
 from hack.bare import BareClient, spread
 from hack.bench import palena_objects as objects
-from hack.bench.models import span_s
+from hack.bench.convergence import Goal, beside_replay, converge
 from hack.bench.objects import OPERATOR_NAMESPACE, namespace
 from hack.bench.palena_players import REPORTS, PalenaPlayers
 from hack.bench.process import operator
-from hack.bench.replay import replay
 from hack.bench.report import Figure
-from hack.bench.world import CONCURRENCY, OPERATOR_AGENT, ROOT, World, empty_world, relevant, until_served
+from hack.bench.world import CONCURRENCY, OPERATOR_AGENT, ROOT, World, empty_world, until_served
 from hack.devcluster.actors.definitions import PALENA_CRDS
 from hack.devcluster.audit import AuditRecord
 
 ALONE: Final = {"MAGICSTICK_ENABLE_APPLIANCE": "false", "MAGICSTICK_ENABLE_PALENA": "true"}
-CONVERGE_S: Final = 300.0
 REST_S: Final = 60.0
 """So long a converged operator is watched; its own looks over its caches come every 60 s."""
 API_SERVER: Final = "system:apiserver"
@@ -30,26 +28,20 @@ NUMBER: Final = re.compile(r"(?:gw|model)-(\d{5})")
 
 
 async def palena(directory: Path, *, count: int = 300) -> list[Figure]:
-    """Convergence beside a replay of all its writes, and a minute at rest.
-
-    The replay has everybody's writes: the operator's, and those of whoever acts around gateways.
-    """
+    """Convergence beside a replay of all its writes, and a minute at rest."""
     async with (
         palena_world(directory / "operator") as bench,
         PalenaPlayers(bench.client).running() as players,
         operator(bench.cluster.kubeconfig, directory / "operator.log", environment=dict(ALONE)),
     ):
-        records = await _converge(bench, players, count)
+        make = make_gateways(bench.client, count)
+        written = await converge(bench, players, make, count * (1 + objects.MODELS_EACH))
         asked = await _at_rest(bench)
-    async with palena_world(directory / "replay") as bare:
-        mark = bare.cluster.audit_mark()
-        await replay(bare.client, records, subject, concurrency=CONCURRENCY)
-        replayed_s = bare.span_s(mark)
-    ours = [each for each in records if each.user_agent.startswith(OPERATOR_AGENT)]
+    records = [record for record in written if record.user != API_SERVER]
     what = f"{count} gateways with {objects.MODELS_EACH} models each to Running"
+    goal = Goal(count, what, "writes per gateway and its models", None)
     return [
-        Figure(what, span_s(records), "s", replayed_s, limit_ratio=1.5),
-        Figure("writes per gateway and its models", len(ours) / count, "requests", None),
+        *await beside_replay(goal, records, palena_world(directory / "replay"), subject),
         Figure(f"requests in {REST_S:g} s at rest", float(len(asked)), "requests", None, limit=0.0),
     ]
 
@@ -77,16 +69,6 @@ async def make_gateways(client: BareClient, count: int) -> None:
             await client.create(objects.MODELS, objects.model(number, place))
 
     await spread(range(count), create, concurrency=CONCURRENCY)
-
-
-async def _converge(bench: World, players: PalenaPlayers, count: int) -> list[AuditRecord]:
-    """All writes from the first gateway until all of them and their models run."""
-    since = bench.cluster.audit_mark()
-    await make_gateways(bench.client, count)
-    await players.until_ready(count * (1 + objects.MODELS_EACH), CONVERGE_S)
-    await bench.quiet()
-    written = (record for record in bench.cluster.audit(since=since) if relevant(record))
-    return [record for record in written if record.user != API_SERVER]
 
 
 async def _at_rest(bench: World) -> list[AuditRecord]:

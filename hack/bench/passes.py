@@ -3,11 +3,14 @@
 import asyncio
 import re
 import time
+from typing import Final
 
 import aiohttp
 
 from hack.bench.process import Operator
 
+CALM: Final = {"REQUEUE_SECONDS": "600"}
+"""The operator's environment where passes are counted: none is to be brought about by time alone."""
 STILL_S = 1.5
 """The queues have taken up a change long before."""
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -101,14 +101,22 @@ class World:
 
     def span_s(self, since: AuditMark) -> float:
         """Seconds from the first write of anybody since the mark to the last one."""
-        records = [record for record in self.cluster.audit(since=since) if relevant(record)]
-        first = min(record.received for record in records)
-        return (max(record.answered for record in records) - first).total_seconds()
+        return span_s(self.everybodys_writes(since))
+
+    def everybodys_writes(self, since: AuditMark) -> list[AuditRecord]:
+        """All writes since the mark, without those to leases."""
+        return [record for record in self.cluster.audit(since=since) if relevant(record)]
 
 
 def relevant(record: AuditRecord) -> bool:
     """Whether this is a write, and not one to a lease."""
     return record.is_write and record.resource != "leases"
+
+
+def span_s(records: Sequence[AuditRecord]) -> float:
+    """Seconds from the first request to the last answer."""
+    first = min(record.received for record in records)
+    return (max(record.answered for record in records) - first).total_seconds()
 
 
 def milliseconds(start: datetime, end: datetime) -> float:
