@@ -3,7 +3,7 @@
 import pytest
 
 from hack.devcluster import DevCluster
-from tests.support.scene import Verdicts, applies, deletions, scene, spec, status
+from tests.support.scene import Verdicts, applies, deletions, ready, scene, spec, status
 from tests.support.world import BASIS, SMALL_CATALOG, World
 
 pytestmark = pytest.mark.anyio
@@ -52,14 +52,15 @@ async def test_what_a_module_requires_is_requested_and_comes_first(control_plane
 
 @pytest.mark.req("MS-114", "MS-314")
 async def test_nothing_is_created_while_a_requirement_has_not_been_ready(control_plane: DevCluster) -> None:
-    async with scene(control_plane) as world:
+    async def basis_fails(world: World) -> None:
         await Verdicts(world).fail(BASIS)
+        await world.mirror.until("basis is not ready", lambda: ready(world, BASIS) == "False")
+
+    async with scene(control_plane, before=basis_fails) as world:
         await world.activate("alpha")
         await world.until_phase("alpha", "WaitingForModules")
-        await world.mirror.until(
-            "the message tells of basis", lambda: "basis is not ready" in status(world, "alpha")["message"]
-        )
 
+        assert "basis is not ready" in status(world, "alpha")["message"]
         assert world.child("app-alpha") is None
 
 

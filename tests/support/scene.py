@@ -10,7 +10,7 @@ but what is the operator's to write.
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -40,13 +40,25 @@ CONFLICT: Final = 409
 FAILED: Final[Verdict] = ("False", "ReconciliationFailed", "the Deployment is not valid")
 
 
+async def as_furnished(_: World) -> None:
+    """Nothing is changed before the operator starts."""
+
+
 @contextlib.asynccontextmanager
-async def scene(cluster: DevCluster) -> AsyncIterator[World]:
-    """A furnished corner in which Flux and the operator run; see the module."""
+async def scene(
+    cluster: DevCluster, *, before: Callable[[World], Awaitable[None]] = as_furnished
+) -> AsyncIterator[World]:
+    """A furnished corner in which Flux and the operator run; see the module.
+
+    `before` makes what the operator has to find when it starts. What is changed later it may see after
+    something of another kind that was changed later still, since each kind has a watch of its own.
+    """
     mark = cluster.audit_mark()
-    async with corner(cluster) as world, operator(world):
-        yield world
-        await assert_settled(world)
+    async with corner(cluster) as world:
+        await before(world)
+        async with operator(world):
+            yield world
+            await assert_settled(world)
     assert_honest_writes(world.operator_writes(mark))
 
 
@@ -115,6 +127,12 @@ def deletions(world: World, mark: AuditMark) -> list[str]:
         for record in world.operator_writes(mark)
         if (record.resource, record.verb) == ("kustomizations", "delete")
     ]
+
+
+def ready(world: World, kustomization: str) -> str:
+    """The status of a Kustomization's condition Ready; empty where there is none."""
+    conditions = (world.child(kustomization) or {}).get("status", {}).get("conditions", [])
+    return next((str(each["status"]) for each in conditions if each["type"] == "Ready"), "")
 
 
 def spec(world: World, kustomization: str) -> Object:
