@@ -19,6 +19,7 @@ Assumptions: the memory is that of the process. After a restart it begins with w
 (`recall`): what counted then and is there counts at once, what counted and is missing is held anew.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -87,6 +88,8 @@ class Sightings:
         self._counted: dict[str, dict[str, Sight]] = {}
         self._unsettled: dict[str, set[str]] = {}
         """By label, the nodes that changed since the last look, or whose label is on its way."""
+        self._looked = -math.inf
+        """When the last look was."""
 
     @property
     def labels(self) -> frozenset[str]:
@@ -132,7 +135,7 @@ class Sightings:
 
     def look(self) -> bool:
         """Let time pass: what has settled counts, what was gone for too long is lost. Whether it differs."""
-        now = self._clock.monotonic()
+        self._looked = now = self._clock.monotonic()
         differs = [self._judge_all(label, now) for label, names in self._unsettled.items() if names]
         return any(differs)
 
@@ -146,10 +149,13 @@ class Sightings:
 
     @property
     def motion(self) -> Motion:
-        """What is on its way now."""
-        now = self._clock.monotonic()
+        """What is on its way as of the last `look`, or has changed since.
+
+        What would have settled by now, but was not looked at again, is on its way still: whoever stopped
+        asking here would never hear of it.
+        """
         moving = (
-            self._motion(self._tracks[label][name], now)
+            self._motion(self._tracks[label][name], self._looked)
             for label, names in self._unsettled.items()
             for name in names
         )

@@ -151,6 +151,21 @@ def test_what_is_on_its_way() -> None:
     assert seen == [Motion.SETTLING, Motion.NONE, Motion.SETTLING, Motion.HOLDING, Motion.NONE]
 
 
+def test_what_settles_right_after_a_look_is_on_its_way_until_the_next() -> None:
+    """Between the two somebody asks whether to come back; no answer but yes may be given."""
+    there = Stand("n1")
+    assert there.after(DETECTION_SETTLE_S - 0.001) == []
+    there.clock.passed_s += 0.002
+    assert there.sightings.motion is Motion.SETTLING
+    assert there.after(0) == ["n1"]
+    assert there.sightings.motion is Motion.NONE
+
+    there.unlabel()
+    there.after(LOSS_HOLD_S - 0.001)
+    there.clock.passed_s += 0.002
+    assert there.sightings.motion is Motion.HOLDING
+
+
 def test_nodes_without_the_label_leave_no_trace() -> None:
     there = Stand()
     for number in range(1000):
