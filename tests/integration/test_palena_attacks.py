@@ -2,32 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from hack.devcluster import CONTROL_PLANE, DevCluster
 from tests.support.palena_consumer_corner import UIS, chat, chat_ready
-from tests.support.palena_corner import PalenaCorner, install_palena, palena_corner
+from tests.support.palena_corner import PalenaCorner
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
 GATEWAYS = "palenagateways"
 CLUSTER, REDIS, LITELLM = "gw-palena-pg", "gw-palena-redis", "gw-palena-litellm"
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[DevCluster]:
-    """A control plane of our own with the definitions of Palena and of what it drives."""
-    with DevCluster.start(CONTROL_PLANE) as cluster:
-        install_palena(cluster)
-        yield cluster
-
-
-@pytest.fixture
-async def corner(cluster: DevCluster) -> AsyncIterator[PalenaCorner]:
-    async with palena_corner(cluster) as corner:
-        yield corner
 
 
 async def test_each_generated_secret_is_written_once(corner: PalenaCorner) -> None:

@@ -1,12 +1,11 @@
 """Chats and tool servers on the real API server: from nothing to Running, through changes, to the end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
-from hack.devcluster import CONTROL_PLANE, DevCluster
+from hack.devcluster import DevCluster
 from hack.devcluster.rest import ApiError
 from magicstick.palena.common.hashes import config_hash
 from tests.support import golden
@@ -22,7 +21,7 @@ from tests.support.palena_consumer_corner import (
     tools_ready,
     workloads_ready,
 )
-from tests.support.palena_corner import PalenaCorner, assert_honest, install_palena, palena_corner
+from tests.support.palena_corner import PalenaCorner, assert_honest
 from tests.support.palena_schemas import check
 from tests.support.polling import until
 
@@ -50,32 +49,24 @@ async def until_served(cluster: DevCluster) -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[DevCluster]:
-    """A control plane of our own with the definitions of Palena and of what it drives."""
-    with DevCluster.start(CONTROL_PLANE) as cluster:
-        install_palena(cluster)
-        asyncio.run(until_served(cluster))
-        cluster.apply(
-            [
-                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-                for name in ("ai-gateway", "traces")
-            ]
-        )
-        yield cluster
-
-
-@pytest.fixture
-async def corner(cluster: DevCluster) -> AsyncIterator[PalenaCorner]:
-    async with palena_corner(cluster) as corner:
-        yield corner
+def palena_cluster(palena_cluster: DevCluster) -> DevCluster:
+    """With the namespaces of the generated objects, and ready to be asked for each of their kinds."""
+    asyncio.run(until_served(palena_cluster))
+    palena_cluster.apply(
+        [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            for name in ("ai-gateway", "traces")
+        ]
+    )
+    return palena_cluster
 
 
 @pytest.mark.req("PA-103")
 @pytest.mark.parametrize("name", GOLDEN)
-def test_a_generated_object_is_taken_as_it_is(cluster: DevCluster, name: str) -> None:
+def test_a_generated_object_is_taken_as_it_is(palena_cluster: DevCluster, name: str) -> None:
     body = GOLDEN[name]
-    path = f"{cluster.rest.path_of(body)}?{STRICT_DRY_RUN}"
-    taken = cluster.rest.request("PATCH", path, body, content_type="application/apply-patch+yaml")
+    path = f"{palena_cluster.rest.path_of(body)}?{STRICT_DRY_RUN}"
+    taken = palena_cluster.rest.request("PATCH", path, body, content_type="application/apply-patch+yaml")
 
     assert lacks(body.get("spec", {}), taken.get("spec", {})) == []
     assert taken.get("data", {}) == body.get("data", {})

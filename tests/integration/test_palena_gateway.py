@@ -2,34 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
-from hack.devcluster import CONTROL_PLANE, DevCluster
+from hack.devcluster import DevCluster
 from tests.support import palena_crds
-from tests.support.palena_corner import PalenaCorner, assert_honest, install_palena, palena_corner
+from tests.support.palena_corner import PalenaCorner, assert_honest, palena_control_plane, palena_corner
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
 GATEWAYS = "palenagateways"
 CLUSTER, REDIS, LITELLM = "gw-palena-pg", "gw-palena-redis", "gw-palena-litellm"
 HELD = "example.com/held"
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[DevCluster]:
-    """A control plane of our own with the definitions of Palena and of what it drives."""
-    with DevCluster.start(CONTROL_PLANE) as cluster:
-        install_palena(cluster)
-        yield cluster
-
-
-@pytest.fixture
-async def corner(cluster: DevCluster) -> AsyncIterator[PalenaCorner]:
-    async with palena_corner(cluster) as corner:
-        yield corner
 
 
 def essence(corner: PalenaCorner) -> dict[str, Any]:
@@ -86,15 +71,17 @@ async def test_an_operator_that_starts_on_a_running_gateway_writes_nothing(corne
     assert corner.writes(mark) == []
 
 
-async def test_killed_and_started_again_at_every_step_it_comes_to_the_same(cluster: DevCluster) -> None:
-    async with palena_corner(cluster) as calm:
+async def test_killed_and_started_again_at_every_step_it_comes_to_the_same(
+    palena_cluster: DevCluster,
+) -> None:
+    async with palena_corner(palena_cluster) as calm:
         async with calm.operator():
             await calm.gateway()
             await calm.all_ready()
             await calm.quiet()
         expected = essence(calm)
 
-    async with palena_corner(cluster) as corner:
+    async with palena_corner(palena_cluster) as corner:
         await corner.gateway()
         async with corner.operator() as running:
             await corner.until_there("networkpolicies", "gw-palena-default-deny")
@@ -394,11 +381,9 @@ async def test_external_parts_follow_their_secrets(corner: PalenaCorner) -> None
 
 @pytest.mark.req("PA-019", "PA-021", "PA-022")
 async def test_cloudnativepg_is_waited_for_and_its_absence_changes_nothing_that_is_there() -> None:
-    with DevCluster.start(CONTROL_PLANE) as cluster:
-        install_palena(cluster)
+    with palena_control_plane() as cluster:
         definition = palena_crds.definition(palena_crds.CLUSTERS)
-        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{palena_crds.CLUSTERS}"
-        await asyncio.to_thread(cluster.rest.request, "DELETE", path)
+        await palena_crds.remove(cluster, palena_crds.CLUSTERS)
         async with palena_corner(cluster) as corner, corner.operator():
             await corner.gateway()
             await corner.until_phase(GATEWAYS, "gw", "Error", "CRDMissing")
@@ -407,14 +392,14 @@ async def test_cloudnativepg_is_waited_for_and_its_absence_changes_nothing_that_
             await corner.all_ready()
             kept = corner.must("litellminstances", LITELLM)["metadata"]["resourceVersion"]
             mark = cluster.audit_mark()
-            await asyncio.to_thread(cluster.rest.request, "DELETE", path)
+            await palena_crds.remove(cluster, palena_crds.CLUSTERS)
             await corner.until_phase(GATEWAYS, "gw", "Error", "CRDMissing")
             await corner.quiet()
             assert corner.must("litellminstances", LITELLM)["metadata"]["resourceVersion"] == kept
             assert {each.resource for each in corner.writes(mark)} == {GATEWAYS}
             await asyncio.to_thread(cluster.apply, definition)
             await corner.all_ready()
-            await asyncio.to_thread(cluster.rest.request, "DELETE", path)
+            await palena_crds.remove(cluster, palena_crds.CLUSTERS)
             await corner.until_phase(GATEWAYS, "gw", "Error", "CRDMissing")
             await corner.delete(GATEWAYS, "gw")
             await corner.until_gone(GATEWAYS, "gw")

@@ -1,14 +1,13 @@
 """Each half can be off: it then watches nothing, and the manifests grant it nothing (spec: palena §12)."""
 
 import os
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from hack import yamls
-from hack.devcluster import CONTROL_PLANE, DevCluster
+from hack.devcluster import DevCluster
 from magicstick.api.kinds import PALENA_GATEWAY, PALENA_GROUP, PALENA_KINDS
 from magicstick.composition.palena import palena
 from magicstick.kube.discovery import CrdView, Discovery
@@ -20,7 +19,7 @@ from magicstick.runtime.reconciler import Declaration
 from magicstick.runtime.settings import PALENA_CONTROLLERS, Settings
 from tests.support.manifests import MANIFESTS, Object
 from tests.support.operator import RunningOperator
-from tests.support.palena_corner import PalenaCorner, install_palena, palena_corner
+from tests.support.palena_corner import PalenaCorner
 from tests.support.polling import until
 from tests.support.runtime import FakeStores
 
@@ -202,18 +201,10 @@ def test_palena_alone_has_its_rights_and_the_lease_and_nothing_else(
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[DevCluster]:
-    """A control plane of our own with the definitions of Palena and of what it drives."""
-    with DevCluster.start(CONTROL_PLANE) as cluster:
-        cluster.apply(cluster.crd_files("flux"))
-        install_palena(cluster)
-        yield cluster
-
-
-@pytest.fixture
-async def corner(cluster: DevCluster) -> AsyncIterator[PalenaCorner]:
-    async with palena_corner(cluster) as corner:
-        yield corner
+def palena_cluster(palena_cluster: DevCluster) -> DevCluster:
+    """With Flux's kinds, which the other half drives."""
+    palena_cluster.apply(palena_cluster.crd_files("flux"))
+    return palena_cluster
 
 
 def groups(running: RunningOperator) -> set[str]:

@@ -1,11 +1,8 @@
 """Models on the real API server: on several gateways, in two namespaces, through restarts and removals."""
 
-from collections.abc import AsyncIterator, Iterator
-
 import pytest
 
-from hack.devcluster import CONTROL_PLANE, DevCluster
-from tests.support.palena_corner import PalenaCorner, assert_honest, install_palena, palena_corner
+from tests.support.palena_corner import PalenaCorner, assert_honest
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
@@ -14,20 +11,12 @@ EXTERNAL = {"mode": "external", "external": {"secretRef": {"name": "given"}}}
 HELD = "litellm.palena.ai/finalizer"
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[DevCluster]:
-    """A control plane of our own with the definitions of Palena and of what it drives."""
-    with DevCluster.start(CONTROL_PLANE) as cluster:
-        install_palena(cluster)
-        yield cluster
-
-
 @pytest.fixture
-async def corner(cluster: DevCluster) -> AsyncIterator[PalenaCorner]:
-    async with palena_corner(cluster) as corner:
-        urls = {"DATABASE_URL": "postgres://db.example.com/x", "REDIS_URL": "redis://cache.example.com"}
-        await corner.secret("given", urls)
-        yield corner
+async def corner(corner: PalenaCorner) -> PalenaCorner:
+    """With what gateways need that have no store of their own."""
+    urls = {"DATABASE_URL": "postgres://db.example.com/x", "REDIS_URL": "redis://cache.example.com"}
+    await corner.secret("given", urls)
+    return corner
 
 
 async def gateway(corner: PalenaCorner, name: str) -> None:

@@ -1,12 +1,10 @@
 """Observabilities on the real API server: the database, the callback, and the order of the end."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
-from hack.devcluster import CONTROL_PLANE, DevCluster
 from tests.support import palena_crds
 from tests.support.palena_consumer_corner import (
     LITELLM,
@@ -20,13 +18,7 @@ from tests.support.palena_consumer_corner import (
     traces_ready,
     withdraw,
 )
-from tests.support.palena_corner import (
-    DEFINITIONS,
-    PalenaCorner,
-    assert_honest,
-    install_palena,
-    palena_corner,
-)
+from tests.support.palena_corner import DEFINITIONS, PalenaCorner, assert_honest
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
@@ -45,20 +37,6 @@ THEIRS: dict[str, list[Any]] = {
     "types": ["otel"],
     "envVars": [{"name": "OTEL_ENDPOINT", "value": "http://collector.example.com"}],
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[DevCluster]:
-    """A control plane of our own, since definitions come and go here."""
-    with DevCluster.start(CONTROL_PLANE) as cluster:
-        install_palena(cluster)
-        yield cluster
-
-
-@pytest.fixture
-async def corner(cluster: DevCluster) -> AsyncIterator[PalenaCorner]:
-    async with palena_corner(cluster) as corner:
-        yield corner
 
 
 async def running(corner: PalenaCorner, **spec: Any) -> None:

@@ -1,15 +1,15 @@
 """Kinds that come and go are events: acted on at once, and never a reason to touch what is there."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from hack.devcluster import CONTROL_PLANE, DevCluster
+from hack.devcluster import DevCluster
 from magicstick.api.kinds import PALENA_MCP_SERVER
 from magicstick.kube.informer import InformerState
 from tests.support.faultproxy import Answer
 from tests.support.operator import operator
-from tests.support.palena_corner import DEFINITIONS, HALF, PalenaCorner, install_palena, palena_corner
+from tests.support.palena_corner import DEFINITIONS, HALF, PalenaCorner, palena_control_plane
 from tests.support.polling import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
@@ -18,17 +18,10 @@ GATEWAYS = "palenagateways"
 
 
 @pytest.fixture
-def cluster() -> Iterator[DevCluster]:
+def palena_cluster() -> Iterator[DevCluster]:
     """A control plane for one test: definitions that go take what others made with them."""
-    with DevCluster.start(CONTROL_PLANE) as cluster:
-        install_palena(cluster)
+    with palena_control_plane() as cluster:
         yield cluster
-
-
-@pytest.fixture
-async def corner(cluster: DevCluster) -> AsyncIterator[PalenaCorner]:
-    async with palena_corner(cluster) as corner:
-        yield corner
 
 
 async def test_a_kind_of_our_own_that_is_not_served_is_waited_for_and_the_process_stays_ready(

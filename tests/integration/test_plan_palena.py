@@ -5,14 +5,13 @@ import base64
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hack import yamls
-from hack.devcluster import CONTROL_PLANE, DevCluster
 from magicstick.api.kinds import PALENA_GATEWAY
 from magicstick.kube.client import Client
 from magicstick.kube.config import ClusterConfig
@@ -25,7 +24,7 @@ from magicstick.plan.documents import Document
 from magicstick.plan.rehearsal import BlindError, Plan, Question, rehearse
 from magicstick.runtime.clock import SystemClock
 from magicstick.runtime.settings import Settings
-from tests.support.palena_corner import PalenaCorner, install_palena, palena_corner
+from tests.support.palena_corner import PalenaCorner
 from tests.support.palena_objects import gateway, model, secret
 from tests.support.polling import until
 
@@ -40,20 +39,6 @@ PLURALS = {
     "Service": "services",
     "NetworkPolicy": "networkpolicies",
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[DevCluster]:
-    """A control plane of our own with the definitions of Palena and of what it drives."""
-    with DevCluster.start(CONTROL_PLANE) as cluster:
-        install_palena(cluster)
-        yield cluster
-
-
-@pytest.fixture
-async def corner(cluster: DevCluster) -> AsyncIterator[PalenaCorner]:
-    async with palena_corner(cluster) as corner:
-        yield corner
 
 
 async def planned(

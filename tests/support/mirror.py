@@ -6,12 +6,13 @@ It reads through a client of its own, which shares nothing with the operator's i
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
 
-from hack.bare import BareClient
+from hack.bare import BareClient, RefusedError
 from magicstick.kube.wire import shallow
 
 Object = Mapping[str, Any]
@@ -74,11 +75,13 @@ class Mirror:
             await asyncio.sleep(0.05)  # the server is away, or the kind is; nothing tells when it is back
 
     async def _list_and_watch(self, path: str) -> None:
-        listing = _decoded(await self._client.send("GET", path))
-        async with self._changed:
-            self._objects[path] = {item["metadata"]["name"]: item for item in listing["items"]}
-            self._listed[path].set()
-            self._changed.notify_all()
+        try:
+            listing = _decoded(await self._client.send("GET", path))
+        except RefusedError as refused:
+            if refused.code == HTTPStatus.NOT_FOUND:
+                await self._replace(path, [])
+            raise
+        await self._replace(path, listing["items"])
         version = listing["metadata"]["resourceVersion"]
         async for line in self._client.stream(f"{path}?watch=1&resourceVersion={version}"):
             event = _decoded(line)
@@ -87,6 +90,13 @@ class Mirror:
             async with self._changed:
                 self._take(path, event["type"], event["object"])
                 self._changed.notify_all()
+
+    async def _replace(self, path: str, items: Sequence[Object]) -> None:
+        """These are all that there are; none where the kind is not served."""
+        async with self._changed:
+            self._objects[path] = {item["metadata"]["name"]: item for item in items}
+            self._listed[path].set()
+            self._changed.notify_all()
 
     def _take(self, path: str, type_: str, obj: Object) -> None:
         self.history.append((path, type_, obj))

@@ -10,12 +10,12 @@ Nothing becomes ready by itself: a test says what CloudNativePG, the LiteLLM ope
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from hack.bare import BareClient
-from hack.devcluster import DevCluster
+from hack.devcluster import CONTROL_PLANE, DevCluster
 from hack.devcluster.audit import AuditMark, AuditRecord
 from magicstick.runtime.conditions import check_conditions
 from tests.support import palena_crds
@@ -237,10 +237,13 @@ _PLURALS: Final[Mapping[str, str]] = {
 }
 
 
-def install_palena(cluster: DevCluster) -> None:
-    """Palena's own kinds, and those that it drives."""
-    cluster.apply(sorted(CRDS.glob("*.yaml")))
-    palena_crds.install(cluster)
+@contextlib.contextmanager
+def palena_control_plane() -> Iterator[DevCluster]:
+    """A control plane with Palena's own kinds, and those that it drives, until the block ends."""
+    with DevCluster.start(CONTROL_PLANE) as cluster:
+        cluster.apply(sorted(CRDS.glob("*.yaml")))
+        palena_crds.install(cluster)
+        yield cluster
 
 
 @contextlib.asynccontextmanager

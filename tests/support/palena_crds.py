@@ -5,14 +5,18 @@ The definitions that their projects publish are not ours to keep; tests compare 
 environment variable `FOREIGN_CRDS` names a folder that has them.
 """
 
+import asyncio
 import copy
 import functools
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Any, Final
 
 from hack import yamls
 from hack.devcluster import DevCluster
 from hack.devcluster.actors.definitions import PALENA_CRDS
+from hack.devcluster.rest import ApiError
+from tests.support.polling import until
 
 Object = dict[str, Any]
 
@@ -21,6 +25,9 @@ DATABASES: Final = "databases.postgresql.cnpg.io"
 INSTANCES: Final = "litellminstances.litellm.palena.ai"
 MODELS: Final = "litellmmodels.litellm.palena.ai"
 VIRTUAL_KEYS: Final = "litellmvirtualkeys.litellm.palena.ai"
+
+GONE_S: Final = 60.0
+"""For a busy machine; nobody waits longer than the server takes."""
 
 _SEED_CALLBACKS: Final[Object] = {
     "type": "object",
@@ -64,6 +71,33 @@ def with_seed_callbacks() -> Object:
     schema = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"]["spec"]["properties"]["callbacks"] = copy.deepcopy(_SEED_CALLBACKS)
     return made
+
+
+async def remove(cluster: DevCluster, name: str) -> None:
+    """Delete a definition, and wait until its kind is not served.
+
+    A definition that comes back earlier meets what is left of it, and who watches then may watch what is
+    about to end.
+    """
+    plural, _, group = name.partition(".")
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+    version = definition(name)["spec"]["versions"][0]["name"]
+
+    async def gone() -> bool:
+        return not any([await _served(cluster, each) for each in (path, f"/apis/{group}/{version}/{plural}")])
+
+    await asyncio.to_thread(cluster.rest.request, "DELETE", path)
+    await until(f"{name} is gone", gone, deadline_s=GONE_S)
+
+
+async def _served(cluster: DevCluster, path: str) -> bool:
+    try:
+        await asyncio.to_thread(cluster.rest.get, path)
+    except ApiError as refused:
+        if refused.code == HTTPStatus.NOT_FOUND:
+            return False
+        raise
+    return True
 
 
 def install(cluster: DevCluster) -> None:
