@@ -11,14 +11,15 @@ PYTEST := $(BIN)/python -m pytest
 CLOSED := core,api,modules,deploy,hardware,gpu-intel,hostops,appliance,models,profiles,pods,catalog,freetoken,realtime,apps,access
 CLOSED := $(CLOSED),palena-common,palena-gateway,palena-model,palena-ui,palena-observability,palena-mcp
 EXCEPT := MS-014,MS-095,MS-209
-# The quick ones first.
 UNIT := tests/unit tests/core tests/devcluster
-TESTS := $(UNIT) tests/charts tests/integration tests/e2e
-# A file stays together. One process for each processor: more would pass deadlines, since most tests wait for a
-# control plane of their own, which has work to do as well.
-BESIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
+# The longest first, in the order given, so that no processor waits for the last story alone.
+TESTS := tests/e2e tests/integration tests/charts tests/devcluster tests/core tests/unit
+# A file stays together. Each process has a control plane of its own, and most tests wait for one: four keep two
+# processors busy, and need some 10 GiB of memory.
+PROCESSES ?= 4
+BESIDE := --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # What `make dev` can be told by name. A name that is none of these would be overlooked in silence.
-WORDS := ONCE GPU MODULES MODELS APP PALENA ARGS PYTHON VENV
+WORDS := ONCE GPU MODULES MODELS APP PALENA ARGS PROCESSES PYTHON VENV
 OTHER = $(filter-out $(WORDS),$(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each))))
 # $(call switch,NAME,--flag): the flag where NAME says yes, nothing where it says no or is not there.
 switch = $(if $(filter-out 0 no false off,$($(1))),$(if $(filter 1 yes true on,$($(1))),$(2),\
@@ -70,7 +71,7 @@ test: lint ## lint, then all tests, on a real control plane where they need one
 	@$(PYTEST) $(TESTS) -m "not alone" $(BESIDE) $(ARGS)
 
 test-unit: $(STAMP) ## the tests that need no cluster, save those that measure (a minute on two processors)
-	@$(PYTEST) $(UNIT) -m "not cluster and not alone" $(BESIDE) $(ARGS)
+	@$(PYTEST) $(UNIT) -m "not cluster and not alone" --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff format --check .

@@ -14,7 +14,7 @@ from hack.devcluster.errors import DeadlineError, DevClusterError
 from hack.devcluster.layout import USERS, Layout, Ports, free_ports, write_private
 from hack.devcluster.process import tail
 from hack.devcluster.state import Ownership, State, is_owned
-from hack.devcluster.waiting import wait_until
+from hack.devcluster.waiting import LONGEST_PAUSE_S, PAUSE_S, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -180,6 +180,32 @@ class TestWaiting:
         with pytest.raises(DeadlineError, match=r"waited 2\.5 s in vain for the sun"):
             wait_until(lambda: False, "the sun", 2.5, clock=lambda: now[0], pause=pause)
         assert 2.5 < now[0] < 2.6
+
+    def test_the_longer_it_lasts_the_less_often_is_asked(self) -> None:
+        now, pauses = [0.0], [0.0]
+
+        def pause(seconds: float) -> None:
+            now[0] += seconds
+            pauses.append(seconds)
+
+        wait_until(lambda: now[0] > 10, "ten", 60, clock=lambda: now[0], pause=pause)
+        assert pauses[1:] == sorted(pauses[1:])
+        assert pauses[1] == PAUSE_S
+        assert pauses[-1] == LONGEST_PAUSE_S
+
+    def test_what_takes_long_to_find_out_is_asked_for_a_quarter_of_the_time(self) -> None:
+        now, asked = [0.0], [0.0]
+
+        def slow() -> bool:
+            now[0] += 0.2
+            asked[0] += 0.2
+            return now[0] > 5
+
+        def pause(seconds: float) -> None:
+            now[0] += seconds
+
+        wait_until(slow, "the slow one", 60, clock=lambda: now[0], pause=pause)
+        assert asked[0] < 0.3 * now[0]
 
     def test_an_error_ends_the_wait(self) -> None:
         def fail() -> bool:

@@ -107,15 +107,14 @@ class AppStand(Stand):
     # -- waiting ------------------------------------------------------------------------------------
 
     def until_instance(self, app: str, phase: str, reason: str | None = None) -> Object:
-        """Wait until an instance is reported in this phase, for its present spec."""
+        """Wait until an instance is reported in this phase, for its present spec; as it was then."""
 
         def reached() -> Object | None:
             found = self.instance(app)
             says = condition(found, "Ready").get("reason") if found else None
             return found if found and phase_of(found) == phase and reason in (None, says) else None
 
-        self.until(f"{app} to be {phase}", reached, deadline_s=READY_S)
-        return self.instance(app)
+        return self.until(f"{app} to be {phase}", reached, deadline_s=READY_S)
 
     def until_upgraded(self, app: str, version: int) -> None:
         """Wait until a revision is what is deployed, and the instance says Ready."""

@@ -10,18 +10,10 @@ from hack.dev.appliance import ROOT, install
 from hack.devcluster import WITH_ACTORS, DevCluster
 from tests.e2e.stand import Stand
 
-ELECTION = {
-    "LEASE_DURATION_SECONDS": "6",
-    "LEASE_RENEW_DEADLINE_SECONDS": "4",
-    "LEASE_RETRY_SECONDS": "1",
-}
-"""A killed operator leaves its lease behind; its successor need not wait for half a minute."""
 
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def delivered(directory: Path) -> Path:
     """A copy of what the repository delivers, to be changed at will."""
-    source = tmp_path / "tree"
+    source = directory / "tree"
     for folder in ("manifests", "charts"):
         if (ROOT / folder).is_dir():
             shutil.copytree(ROOT / folder, source / folder)
@@ -29,10 +21,14 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def stand(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+def tree(tmp_path: Path) -> Path:
+    """See `delivered`."""
+    return delivered(tmp_path)
+
+
+@pytest.fixture
+def stand(tree: Path, tmp_path: Path) -> Iterator[Stand]:
     """A whole cluster with real Flux and the actors, and everything of ours but the operator's Pod."""
-    for name, value in ELECTION.items():
-        monkeypatch.setenv(name, value)
     with DevCluster.start(WITH_ACTORS, source=tree) as cluster:
         cluster.add_node("node-0")
         install(cluster, print, tree)

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
+from typing import TypeVar
 
-from hack.dev.appliance import FLUX, OURS
+from hack.dev.appliance import FLUX, NAMESPACE, OURS
 from hack.dev.operator import OperatorProcess
 from hack.dev.view import condition, phase_of
 from hack.devcluster import DevCluster
@@ -12,7 +13,9 @@ from hack.devcluster.rest import ApiError, Object
 from hack.devcluster.waiting import wait_until
 
 GROUP = "appliance.magicstick.dev/v1alpha1"
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/magicstick-operator"
 DEADLINE_S = 60.0
+T = TypeVar("T")
 
 
 class Stand:
@@ -31,11 +34,17 @@ class Stand:
         self._operator = OperatorProcess(self.cluster, self._directory)
 
     def kill_operator(self) -> None:
-        """As a crash would."""
+        """As a crash would, save that the lease goes with it.
+
+        A successor would wait for it to expire. That it does has tests of its own; here the wait would be
+        long, or the lease so short that a busy machine loses it.
+        """
         assert self._operator is not None
         assert self._operator.ended() is None, f"it had ended by itself:\n{self._operator.tail()}"
         self._operator.kill()
         self._operator = None
+        if self.get(LEASE) is not None:
+            self.delete(LEASE)
 
     def stop_operator(self) -> None:
         """If it runs."""
@@ -75,10 +84,10 @@ class Stand:
 
     # -- waiting ------------------------------------------------------------------------------------
 
-    def until(self, what: str, holds: Callable[[], object], *, deadline_s: float = DEADLINE_S) -> None:
-        """Wait for a condition; fails with the state of all modules after the deadline."""
+    def until(self, what: str, holds: Callable[[], T | None], *, deadline_s: float = DEADLINE_S) -> T:
+        """Wait for a condition and return what it held with; fails with the state of all modules later."""
         try:
-            wait_until(holds, what, deadline_s)
+            return wait_until(holds, what, deadline_s)
         except Exception as error:
             raise AssertionError(f"{error}\n{self.describe()}") from error
 

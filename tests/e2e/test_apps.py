@@ -6,14 +6,13 @@ and the containers: so a release is Ready when the server says that its own obje
 
 import base64
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from hack.dev.apps import instance_name
 from hack.dev.view import condition
 from tests.e2e.app_stand import APPLICATIONS, INSTANCES, RELEASES, TARGET, AppStand, app_stand
-from tests.e2e.conftest import ELECTION
+from tests.e2e.conftest import delivered
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -28,12 +27,11 @@ BYSTANDER = {
 """Named like an object of an instance, and somebody else's."""
 
 
-@pytest.fixture
-def stand(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppStand]:
+@pytest.fixture(scope="module")
+def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppStand]:
     """With a running operator and one instance of each application, all Ready."""
-    for name, value in ELECTION.items():
-        monkeypatch.setenv(name, value)
-    with app_stand(tree, tmp_path) as stand:
+    directory = tmp_path_factory.mktemp("apps")
+    with app_stand(delivered(directory), directory) as stand:
         for app in APPLICATIONS:
             stand.make(app)
         stand.start_operator()

@@ -25,7 +25,7 @@ from tests.e2e.stand import GROUP, Stand
 from tests.e2e.test_models_story import Models
 from tests.support.model_scene import cache_cleanup
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 NAME: Final = "storied"
 NODE: Final = "nvidia-0"
@@ -35,11 +35,6 @@ NODES: Final = "/api/v1/nodes"
 OPERATIONS: Final = f"{OURS}/hostoperations"
 OLLAMA: Final = {"engine": "OLlama", "url": "ollama://example:1b"}
 VLLM: Final = {"engine": "VLLM", "url": "hf://example/model"}
-SHORT_LEASE: Final = {
-    "LEASE_DURATION_SECONDS": "3",
-    "LEASE_RENEW_DEADLINE_SECONDS": "2",
-    "LEASE_RETRY_SECONDS": "0.5",
-}
 REQUEUE_S: Final = 3
 """After so long Ollama is asked again."""
 STIR_S: Final = 90.0
@@ -232,8 +227,6 @@ def dead_when_it_happens(stand: Stand, step: Step) -> None:
 @pytest.fixture
 def models(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Models]:
     """An appliance with an NVIDIA node and a running model catalog, without models."""
-    for name, value in SHORT_LEASE.items():
-        monkeypatch.setenv(name, value)
     monkeypatch.setenv("REQUEUE_SECONDS", str(REQUEUE_S))
     version = BY_NAME["kube-apiserver"].version
     stand.cluster.add_node(NODE, annotations={f"{DIRECTIONS}/hardware": "nvidia=1"}, kubelet_version=version)

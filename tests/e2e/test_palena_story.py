@@ -21,9 +21,9 @@ from hack.devcluster.actors.definitions import PALENA_CRDS
 from hack.devcluster.audit import AuditMark, AuditRecord
 from hack.devcluster.components import WITH_CONTROLLERS
 from tests.e2e.palena_stand import OPERATOR, SPACE, PalenaStand, State
-from tests.e2e.test_models_restarts import SHORT_LEASE, until_stirred
+from tests.e2e.test_models_restarts import until_stirred
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 GATEWAYS, MODELS, CHATS = "palenagateways", "palenamodels", "palenauis"
 TOOLS, TRACES = "palenamcpservers", "palenaobservabilities"
@@ -245,10 +245,8 @@ def dead_when_it_happens(stand: PalenaStand, step: Step) -> None:
 
 
 @pytest.fixture
-def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PalenaStand]:
+def stand(tmp_path: Path) -> Iterator[PalenaStand]:
     """Palena alone, with its operator running and nothing made yet."""
-    for name, value in SHORT_LEASE.items():
-        monkeypatch.setenv(name, value)
     with DevCluster.start((*WITH_CONTROLLERS, Component.ACTORS)) as cluster:
         cluster.add_node("node-0")
         stand = PalenaStand(cluster, tmp_path)

@@ -18,7 +18,7 @@ from magicstick.gpu.sightings import DETECTION_SETTLE_S
 from tests.support.gpu_world import VENDORS, GpuWorld, hardware, passes
 from tests.support.heartbeats import Kubelets
 from tests.support.operator import RunningOperator, operator
-from tests.support.oracles import assert_settled, quiet, told
+from tests.support.oracles import QUIET_S, assert_settled, quiet, told
 from tests.support.world import World, corner
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -29,6 +29,7 @@ NODES = 100
 CONCURRENCY = 8
 CONVERGE_S = 300.0
 REST_S = 60.0
+EVENTS_S = 120.0
 FLAP_S = 60
 HALF_PERIOD_S = 0.5
 NEVER_S = 3600.0
@@ -42,6 +43,16 @@ def versions(world: World) -> Mapping[tuple[str, str], str]:
         for path in (world.activations, world.appliances, world.kustomizations)
         for name, item in world.mirror.all(path).items()
     }
+
+
+async def until_all_is_told(cluster: DevCluster) -> None:
+    """Wait for the Events of what happened: they are sent behind everything else, late on a busy machine."""
+    async with asyncio.timeout(EVENTS_S):
+        told_something = True
+        while told_something:
+            mark = cluster.audit_mark()
+            await asyncio.sleep(QUIET_S)  # that nothing comes can only be seen by looking
+            told_something = any(record.resource == "events" for record in cluster.audit(AGENT, mark))
 
 
 def asked(cluster: DevCluster, mark: AuditMark) -> list[AuditRecord]:
@@ -117,6 +128,7 @@ async def test_f01_modules_nodes_and_vendors_at_rest_cost_watches_and_the_lease(
     ):
         await converge(world, gpus)
         await assert_settled(world)
+        await until_all_is_told(control_plane)
         assert gpus.appliance["phase"] == "Ready"
         assert sum(gpus.entry(module)["allocatableResources"] for module in VENDORS) == NODES * 3 // 4
         before, mark = versions(world), control_plane.audit_mark()

@@ -16,7 +16,6 @@ from tests.support.palena_consumer_corner import (
     serve,
     traces,
     traces_ready,
-    withdraw,
 )
 from tests.support.palena_corner import DEFINITIONS, PalenaCorner, assert_honest
 
@@ -177,7 +176,7 @@ async def test_a_definition_that_goes_is_an_error_at_once_and_its_return_heals(c
     async with corner.operator():
         await running(corner)
         try:
-            await withdraw(corner, LANGFUSES)
+            await palena_crds.remove(corner.cluster, LANGFUSES)
             await corner.until_phase(TRACES, "obs", "Error", "CRDMissing")
             assert callbacks(corner) == OURS
         finally:
@@ -190,7 +189,7 @@ async def test_a_definition_that_goes_is_an_error_at_once_and_its_return_heals(c
 
 async def test_without_role_objects_the_cluster_has_our_role_beside_theirs(corner: PalenaCorner) -> None:
     definition = palena_crds.definition(ROLES)
-    await withdraw(corner, ROLES)
+    await palena_crds.remove(corner.cluster, ROLES)
     theirs = {"name": "reporting", "ensure": "present"}
     try:
         async with corner.operator():

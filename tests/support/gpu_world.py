@@ -16,7 +16,7 @@ from magicstick.kube.kinds import NODE, ObjectKey
 from magicstick.kube.store import version
 from magicstick.runtime.clock import SystemClock
 from tests.support.gpu_objects import node_body
-from tests.support.mirror import Object
+from tests.support.mirror import DEADLINE_S, Object
 from tests.support.operator import RunningOperator, operator
 from tests.support.oracles import quiet
 from tests.support.waiting import eventually
@@ -183,7 +183,7 @@ class GpuWorld:
         found: Object = self.appliance.get("hardwareOperators", {}).get(module, {})
         return found
 
-    async def until_entry(self, phase: str, module: str = "gpu", *, deadline_s: float = 30.0) -> None:
+    async def until_entry(self, phase: str, module: str = "gpu", *, deadline_s: float = DEADLINE_S) -> None:
         """Wait until the Appliance reports a vendor in this phase."""
         await self.world.mirror.until(
             f"{module} is {phase}", lambda: self.entry(module).get("phase") == phase, deadline_s=deadline_s

@@ -13,6 +13,8 @@ LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 MICRO_TIME: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 CONCURRENCY: Final = 8
+PERIOD_S: Final = 5.0
+"""From the beginning of a round to that of the next: twice as often as kubelets report by default."""
 TYPES: Final = {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", "Ready": "True"}
 """The conditions that a kubelet reports each time, and what they are on a healthy node."""
 
@@ -32,7 +34,7 @@ class Kubelets:
 
     @contextlib.asynccontextmanager
     async def beating(self) -> AsyncIterator["Kubelets"]:
-        """They go on within the block, one round after the other; the first is over when it begins."""
+        """They go on within the block, round after round; the first is over when it begins."""
         await self.beat()
         task = asyncio.create_task(self._go_on())
         try:
@@ -54,7 +56,7 @@ class Kubelets:
 
     async def _go_on(self) -> None:
         while True:
-            await self.beat()
+            await asyncio.gather(self.beat(), asyncio.sleep(PERIOD_S))  # the pace of the kubelets
 
     async def _beat(self, name: str) -> None:
         now = datetime.now(UTC)

@@ -99,17 +99,6 @@ def callbacks(corner: PalenaCorner) -> Any:
     return copy.deepcopy(corner.must("litellminstances", LITELLM)["spec"].get("callbacks"))
 
 
-async def withdraw(corner: PalenaCorner, definition: str) -> None:
-    """A definition goes, with all of its objects; returns once it is gone."""
-    path = f"{DEFINITIONS}/{definition}"
-    await corner.client.send("DELETE", path)
-
-    async def gone() -> bool:
-        return await corner.client.find(path) is None
-
-    await until(f"{definition} is gone", gone, deadline_s=60)
-
-
 async def serve(corner: PalenaCorner, definition: dict[str, Any], plural: str) -> None:
     """A definition comes, or another one of its name; returns once the server serves its objects."""
     await corner.client.apply(f"{DEFINITIONS}/{definition['metadata']['name']}", definition)

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 PERIOD_S = 0.05
+DEADLINE_S = 30.0
+"""For a busy machine; nobody waits longer than it takes."""
 
 
-async def until(what: str, holds: Callable[[], Awaitable[bool]], *, deadline_s: float = 10.0) -> None:
+async def until(what: str, holds: Callable[[], Awaitable[bool]], *, deadline_s: float = DEADLINE_S) -> None:
     """Ask again and again until it holds; fails with `what` after the deadline."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + deadline_s

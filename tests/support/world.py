@@ -14,7 +14,7 @@ from hack.devcluster import DevCluster
 from hack.devcluster.actors.flux import FluxActor
 from hack.devcluster.audit import AuditRecord
 from magicstick.api.kinds import KUSTOMIZATION, MODULE_ACTIVATION
-from tests.support.mirror import Mirror, Object
+from tests.support.mirror import DEADLINE_S, Mirror, Object
 
 GROUP = "appliance.magicstick.dev/v1alpha1"
 FLUX_GROUP = "kustomize.toolkit.fluxcd.io/v1"
@@ -198,7 +198,7 @@ class World:
             if path == self.activations and obj["metadata"]["name"] == name
         }
 
-    async def until_phase(self, name: str, phase: str, *, deadline_s: float = 30.0) -> None:
+    async def until_phase(self, name: str, phase: str, *, deadline_s: float = DEADLINE_S) -> None:
         """Wait until a module is reported in this phase."""
         await self.mirror.until(
             f"{name} is {phase}", lambda: self.phase(name) == phase, deadline_s=deadline_s

@@ -156,14 +156,15 @@ def test_what_settles_right_after_a_look_is_on_its_way_until_the_next() -> None:
     there = Stand("n1")
     assert there.after(DETECTION_SETTLE_S - 0.001) == []
     there.clock.passed_s += 0.002
-    assert there.sightings.motion is Motion.SETTLING
+    moving = [there.sightings.motion]
     assert there.after(0) == ["n1"]
-    assert there.sightings.motion is Motion.NONE
+    moving.append(there.sightings.motion)
 
     there.unlabel()
     there.after(LOSS_HOLD_S - 0.001)
     there.clock.passed_s += 0.002
-    assert there.sightings.motion is Motion.HOLDING
+    moving.append(there.sightings.motion)
+    assert moving == [Motion.SETTLING, Motion.NONE, Motion.HOLDING]
 
 
 def test_nodes_without_the_label_leave_no_trace() -> None:
