@@ -1,22 +1,24 @@
 """A minimal client of the API server: enough to start a cluster and put objects into it.
 
-Synchronous, standard library only, and independent of the operator's own client on purpose.
+Synchronous, and independent of the operator's own client on purpose.
 """
 
-import http.client
 import json
-import ssl
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import urllib3
 import yaml
 
 Object: TypeAlias = dict[str, Any]
 
 TIMEOUT_S = 30.0
+IDLE_CONNECTIONS = 8
+"""As many threads find a connection that is open already; a handshake costs more than most requests."""
 FIELD_MANAGER = "devcluster"
 
 
@@ -29,17 +31,16 @@ class ApiError(Exception):
 
 
 class Rest:
-    """Requests to one API server. A connection for each request: simple, and safe in threads."""
+    """Requests to one API server, from any thread. None is sent twice: what failed may have been done."""
 
     def __init__(self, url: str, *, token: str = "", ca_file: Path | None = None, user_agent: str) -> None:
-        parts = urllib.parse.urlsplit(url)
-        self._host = parts.hostname or ""
-        self._port = parts.port
-        self._tls = parts.scheme == "https"
-        self._ca_file = ca_file
+        self._url = url.rstrip("/")
         self._headers = {"Accept": "application/json", "User-Agent": user_agent}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
+        self._connections = urllib3.PoolManager(
+            maxsize=IDLE_CONNECTIONS, retries=False, ca_certs=ca_file and str(ca_file)
+        )
         self._resources: dict[str, dict[str, tuple[str, bool]]] = {}
 
     @classmethod
@@ -59,8 +60,7 @@ class Rest:
         Raises:
             ApiError: any answer above 299, and any failure of the connection.
         """
-        with self._open(method, path, body, content_type, TIMEOUT_S) as response:
-            return _decode(response.read())
+        return _decode(self._send(method, path, body, content_type, TIMEOUT_S).data)
 
     def get(self, path: str) -> Object:
         """GET."""
@@ -78,10 +78,14 @@ class Rest:
         `path` is a collection with a query; `watch=true` is added.
         """
         target = f"{path}{'&' if '?' in path else '?'}watch=true&timeoutSeconds={int(timeout_s)}"
-        with self._open("GET", target, None, "application/json", timeout_s + TIMEOUT_S) as response:
-            for line in response:
-                event = json.loads(line)
-                yield event["type"], event["object"]
+        lines = self._send("GET", target, None, "application/json", timeout_s + TIMEOUT_S, whole=False)
+        try:
+            with _told("GET", path):
+                for line in lines:
+                    event = json.loads(line)
+                    yield event["type"], event["object"]
+        finally:
+            lines.close()  # what is left of it costs the connection
 
     def path_of(self, obj: Object) -> str:
         """The path of an object, found through discovery.
@@ -102,28 +106,39 @@ class Rest:
         scope = f"/namespaces/{meta.get('namespace', 'default')}" if namespaced else ""
         return f"{root}{scope}/{plural}/{meta['name']}"
 
-    @contextmanager
-    def _open(
-        self, method: str, path: str, body: object, content_type: str, timeout_s: float
-    ) -> Iterator[http.client.HTTPResponse]:
-        connection = self._connect(timeout_s)
-        try:
-            payload = None if body is None else json.dumps(body).encode()
-            connection.request(method, path, payload, {**self._headers, "Content-Type": content_type})
-            response = connection.getresponse()
-            if response.status >= http.HTTPStatus.MULTIPLE_CHOICES:
-                raise ApiError(response.status, _message(response.read()))
-            yield response
-        except (OSError, http.client.HTTPException) as error:
-            raise ApiError(0, f"{method} {path}: {error or type(error).__name__}") from error
-        finally:
-            connection.close()
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: object,
+        content_type: str,
+        timeout_s: float,
+        *,
+        whole: bool = True,
+    ) -> urllib3.BaseHTTPResponse:
+        """An answer, read as a whole or still to be read line by line."""
+        with _told(method, path):
+            answer = self._connections.urlopen(
+                method,
+                self._url + path,
+                body=None if body is None else json.dumps(body).encode(),
+                headers={**self._headers, "Content-Type": content_type},
+                timeout=timeout_s,
+                redirect=False,
+                preload_content=whole,
+            )
+            if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
+                raise ApiError(answer.status, _message(answer.data))
+            return answer
 
-    def _connect(self, timeout_s: float) -> http.client.HTTPConnection:
-        if not self._tls:
-            return http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
-        context = ssl.create_default_context(cafile=str(self._ca_file))
-        return http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=context)
+
+@contextmanager
+def _told(method: str, path: str) -> Iterator[None]:
+    """Whatever happens to a connection is an ApiError without a code."""
+    try:
+        yield
+    except (OSError, urllib3.exceptions.HTTPError) as error:
+        raise ApiError(0, f"{method} {path}: {error or type(error).__name__}") from error
 
 
 def _decode(body: bytes) -> Object:

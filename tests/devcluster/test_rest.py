@@ -12,6 +12,8 @@ from hack.devcluster.access import exists
 from hack.devcluster.layout import free_ports, kubeconfig
 from hack.devcluster.rest import ApiError, Rest
 
+PERIOD_S = 0.01
+"""How often the server looks whether it should end."""
 Answer = tuple[int, bytes]
 STATUS = {"kind": "Status", "message": 'configmaps "a" not found', "code": 404}
 RESOURCES = {
@@ -51,7 +53,7 @@ class Scripted:
                 """Quiet."""
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(PERIOD_S,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def close(self) -> None:
