@@ -1,5 +1,6 @@
 """A whole cluster with an appliance on it, and what users, Git and chance do to it."""
 
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
@@ -15,7 +16,25 @@ from hack.devcluster.waiting import wait_until
 GROUP = "appliance.magicstick.dev/v1alpha1"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/magicstick-operator"
 DEADLINE_S = 60.0
+STEADY_S = 1.0
 T = TypeVar("T")
+
+
+def steadily(look: Callable[[], T | None]) -> Callable[[], tuple[T] | None]:
+    """What `look` finds, once that has been the same for a while; None while nothing counts yet.
+
+    Made anew for each wait.
+    """
+    seen: tuple[float, T | None] = (0.0, None)
+
+    def steady() -> tuple[T] | None:
+        nonlocal seen
+        now, found = time.monotonic(), look()
+        if found is None or found != seen[1]:
+            seen = (now, found)
+        return None if found is None or now - seen[0] < STEADY_S else (found,)
+
+    return steady
 
 
 class Stand:

@@ -6,7 +6,6 @@ catalog are the real ones; KubeAI, the kubelets of its Pods, Ollama, LiteLLM and
 """
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from hack.devcluster.actors.following import DIRECTIONS
 from hack.devcluster.audit import AuditMark
 from hack.devcluster.programs import BY_NAME
 from hack.devcluster.rest import Object
-from tests.e2e.stand import GROUP, Stand
+from tests.e2e.stand import GROUP, Stand, steadily
 from tests.e2e.test_models_story import Models
 from tests.support.model_scene import cache_cleanup
 
@@ -38,7 +37,6 @@ VLLM: Final = {"engine": "VLLM", "url": "hf://example/model"}
 REQUEUE_S: Final = 3
 """After so long Ollama is asked again."""
 STIR_S: Final = 90.0
-STEADY_S: Final = 1.0
 MERGE: Final = "application/merge-patch+json"
 
 State = Mapping[str, Any]
@@ -136,17 +134,13 @@ class Life:
 
         The Pods of a Model go with it, however late the garbage collector of a young cluster hears of its kind.
         """
-        seen: list[tuple[float, State]] = []
 
-        def steady() -> bool:
-            now, state = time.monotonic(), self.state()
-            arrived = self.arrived(step) and (state["model"] is not None or not state["pods"])
-            if not arrived or not seen or seen[0][1] != state:
-                seen[:] = [(now, state)]
-            return arrived and now - seen[0][0] >= STEADY_S
+        def reached() -> State | None:
+            arrived, state = self.arrived(step), self.state()
+            return state if arrived and (state["model"] is not None or not state["pods"]) else None
 
-        self._models.until(f"the end of: {step.what}", steady)
-        return seen[0][1]
+        (state,) = self._models.until(f"the end of: {step.what}", steadily(reached))
+        return state
 
     def until_equal(self, step: Step, expected: State) -> None:
         """Wait for the state that this step ended in before."""

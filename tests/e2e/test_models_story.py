@@ -6,7 +6,7 @@ annotations, as a person would direct them.
 
 import json
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from hack.devcluster import Component
 from hack.devcluster.actors.following import DIRECTIONS
 from hack.devcluster.programs import BY_NAME
 from hack.devcluster.rest import Object
-from tests.e2e.stand import Stand
+from tests.e2e.stand import Stand, T
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -51,15 +51,15 @@ class Models:
         objects = [_with_key(each) for each in examples(with_nvidia=True)]
         self.stage = ModelStage(stand.cluster, directory, objects, print)
 
-    def until(self, what: str, holds: Any) -> None:
-        """Wait for a state; meanwhile what waits for modules is done."""
+    def until(self, what: str, holds: Callable[[], T | None]) -> T:
+        """Wait for a state and return what it held with; meanwhile what waits for modules is done."""
 
-        def looked() -> object:
+        def looked() -> T | None:
             self.stage.go_on(self._reader.picture())
             return holds()
 
         try:
-            self.stand.until(what, looked, deadline_s=SLOW_S)
+            return self.stand.until(what, looked, deadline_s=SLOW_S)
         except AssertionError as error:
             found = self.stand.cluster.rest.get(f"{OURS}/modelactivations")["items"]
             raise AssertionError(f"{error}\n{json.dumps([each.get('status') for each in found])}") from error

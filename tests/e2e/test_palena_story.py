@@ -7,7 +7,6 @@ operator are real; kubelets, CloudNativePG and the operators of LiteLLM and Lang
 
 import itertools
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from hack.devcluster.actors.definitions import PALENA_CRDS
 from hack.devcluster.audit import AuditMark, AuditRecord
 from hack.devcluster.components import WITH_CONTROLLERS
 from tests.e2e.palena_stand import OPERATOR, SPACE, PalenaStand, State
+from tests.e2e.stand import steadily
 from tests.e2e.test_models_restarts import until_stirred
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -29,7 +29,6 @@ GATEWAYS, MODELS, CHATS = "palenagateways", "palenamodels", "palenauis"
 TOOLS, TRACES = "palenamcpservers", "palenaobservabilities"
 CLUSTERS: Final = f"{DEFINITIONS}/clusters.postgresql.cnpg.io"
 LITELLM: Final = "gw-palena-litellm"
-STEADY_S: Final = 1.0
 STEP_S: Final = 120.0
 
 Phases = Mapping[tuple[str, str], str]
@@ -159,18 +158,14 @@ class Story:
 
     def end_of(self, step: Step, holds: Callable[[End], bool]) -> End:
         """What a step ends in, once that does not change for a while and `holds`."""
-        seen: list[tuple[float, End]] = []
 
-        def steady() -> bool:
-            now, end = time.monotonic(), self._present()
-            good = self.arrived(step) and holds(end) and not self.stand.orphans()
-            if not good or not seen or seen[-1][1] != end:
-                seen[:] = [(now, end)]
-            return good and now - seen[0][0] >= STEADY_S
+        def reached() -> End | None:
+            arrived, end = self.arrived(step), self._present()
+            return end if holds(end) and arrived and not self.stand.orphans() else None
 
-        self.stand.until(f"the end of: {step.what}", steady, deadline_s=STEP_S)
+        (end,) = self.stand.until(f"the end of: {step.what}", steadily(reached), deadline_s=STEP_S)
         self._hashes = self.stand.secret_hashes()
-        return seen[0][1]
+        return end
 
     def _present(self) -> End:
         now, before = self.stand.secret_hashes(), self._hashes
