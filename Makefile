@@ -44,6 +44,7 @@ help: ## show this list
 	@echo "  make dev APP=odysseus        an instance of an application, or of several: APP=openclaw,hermes, or all"
 	@echo "  make dev PALENA=1            a gateway to models with a model, tools, a chat and traces: examples/palena"
 	@echo "  make test ARGS='-k store'    only some tests"
+	@echo "  make test PROCESSES=2        two files at a time instead of four, for machines with less than 10 GiB"
 	@echo "  make test-unit ARGS=--hypothesis-profile=thorough   each property with twenty times as many examples"
 
 setup: $(STAMP) ## create the virtual environment
