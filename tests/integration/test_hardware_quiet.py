@@ -18,7 +18,7 @@ from magicstick.gpu.sightings import DETECTION_SETTLE_S
 from tests.support.gpu_world import VENDORS, GpuWorld, hardware, passes
 from tests.support.heartbeats import Kubelets
 from tests.support.operator import RunningOperator, operator
-from tests.support.oracles import QUIET_S, assert_settled, quiet, told
+from tests.support.oracles import assert_settled, quiet, silence, told
 from tests.support.world import World, corner
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -47,12 +47,11 @@ def versions(world: World) -> Mapping[tuple[str, str], str]:
 
 async def until_all_is_told(cluster: DevCluster) -> None:
     """Wait for the Events of what happened: they are sent behind everything else, late on a busy machine."""
-    async with asyncio.timeout(EVENTS_S):
-        told_something = True
-        while told_something:
-            mark = cluster.audit_mark()
-            await asyncio.sleep(QUIET_S)  # that nothing comes can only be seen by looking
-            told_something = any(record.resource == "events" for record in cluster.audit(AGENT, mark))
+
+    def events(since: AuditMark) -> list[AuditRecord]:
+        return [each for each in cluster.audit(AGENT, since) if each.resource == "events"]
+
+    await silence(cluster, events, deadline_s=EVENTS_S)
 
 
 def asked(cluster: DevCluster, mark: AuditMark) -> list[AuditRecord]:

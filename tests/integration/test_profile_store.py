@@ -279,7 +279,7 @@ async def test_f08_many_sizes_make_few_writes_of_the_store(cluster: DevCluster) 
 
         await spread(range(1, 301), activate, concurrency=16)
         await here.until_profiles(300)
-        await quiet(scene.world, deadline_s=60)
+        await quiet(scene.world)
     writes = store_writes(scene, mark)
     assert writes.count(("patch", "configmaps", STORE_NAME)) <= 30
     assert not [name for _, resource, name in writes if resource == "models"]

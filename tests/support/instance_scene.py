@@ -20,7 +20,7 @@ from magicstick.runtime.conditions import check_conditions
 from tests.support.manifests import MANIFESTS
 from tests.support.mirror import Mirror, Object
 from tests.support.operator import RunningOperator, operator
-from tests.support.oracles import told
+from tests.support.oracles import silence
 from tests.support.reported import Reported
 from tests.support.scene import assert_honest_writes
 from tests.support.world import AGENT, GROUP, World, corner
@@ -60,9 +60,6 @@ INSTANCE_WRITES: Final[Collection[tuple[str, str, str]]] = frozenset(
     }
 )
 """What the operator writes for instances, besides what it writes for modules."""
-
-QUIET_S: Final = 1.5
-SETTLE_S: Final = 20.0
 
 
 class GatewayPlayer:
@@ -270,15 +267,7 @@ class InstanceScene(Reported):
 
     async def rest(self) -> None:
         """Wait for a while in which the operator writes nothing."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + SETTLE_S
-        while True:
-            mark = self.world.cluster.audit_mark()
-            await asyncio.sleep(QUIET_S)  # that nothing happens can only be seen by looking for a while
-            writes = self.writes(mark)
-            if not writes:
-                return
-            assert loop.time() < deadline, f"it goes on writing: {told(writes)}"
+        await silence(self.world.cluster, self.writes)
 
     def assert_sound(self) -> None:
         """Conditions of all instances are well formed."""

@@ -3,10 +3,11 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from hack.devcluster.audit import AuditRecord
+from hack.devcluster import DevCluster
+from hack.devcluster.audit import AuditMark, AuditRecord
 from magicstick.api.labels import MANAGED_BY, MODULE, OPERATOR
 from magicstick.runtime.conditions import check_conditions
 from tests.support.mirror import Object
@@ -14,7 +15,8 @@ from tests.support.world import World
 
 QUIET_S = 1.5
 """Three resyncs of the operator as tests run it."""
-SETTLE_S = 20.0
+SETTLE_S = 60.0
+"""For a busy machine; nobody waits longer than it takes."""
 
 Snapshot = Mapping[str, Any]
 
@@ -67,17 +69,30 @@ def assert_sound(world: World) -> None:
     assert set(owners) <= wanted, f"orphans: {set(owners) - wanted}"
 
 
-async def quiet(world: World, *, window_s: float = QUIET_S, deadline_s: float = SETTLE_S) -> None:
-    """Wait for a window without any write of an operator in this corner; fails when none comes."""
+async def silence(
+    cluster: DevCluster,
+    heard: Callable[[AuditMark], list[AuditRecord]],
+    *,
+    window_s: float = QUIET_S,
+    deadline_s: float = SETTLE_S,
+) -> None:
+    """Wait for a window in which nothing is `heard` of what is not to be; fails when none comes.
+
+    `heard` tells what of it has been audited since a mark.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + deadline_s
     while True:
-        mark = world.cluster.audit_mark()
+        mark = cluster.audit_mark()
         await asyncio.sleep(window_s)  # that nothing happens can only be seen by looking for a while
-        writes = world.operator_writes(mark)
-        if not writes:
+        if not (found := heard(mark)):
             return
-        assert loop.time() < deadline, f"it goes on writing: {told(writes)}"
+        assert loop.time() < deadline, f"it does not rest: {told(found)}"
+
+
+async def quiet(world: World) -> None:
+    """Wait until no operator writes anything in this corner any more."""
+    await silence(world.cluster, world.operator_writes)
 
 
 async def assert_settled(world: World) -> None:

@@ -7,7 +7,6 @@
 Nothing becomes ready by itself: a test says what CloudNativePG, the LiteLLM operator and kubelets report.
 """
 
-import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -21,15 +20,13 @@ from magicstick.runtime.conditions import check_conditions
 from tests.support import palena_crds
 from tests.support.mirror import Mirror, Object
 from tests.support.operator import RunningOperator, operator
-from tests.support.oracles import told
+from tests.support.oracles import silence, told
 from tests.support.palena_objects import gateway, litellm_status, model, secret
 from tests.support.world import World
 
 CRDS: Final = Path(__file__).resolve().parents[2] / "manifests" / "crds"
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 AGENT: Final = "magicstick"
-QUIET_S: Final = 1.5
-SETTLE_S: Final = 20.0
 CONFLICT: Final = 409
 HALF: Final[Mapping[str, Any]] = {"magicstick_enable_appliance": False, "magicstick_enable_palena": True}
 """The settings of an operator that does nothing but Palena."""
@@ -195,15 +192,7 @@ class PalenaCorner:
 
     async def quiet(self) -> None:
         """Wait for a while in which nothing is written; fails when none comes."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + SETTLE_S
-        while True:
-            mark = self.cluster.audit_mark()
-            await asyncio.sleep(QUIET_S)  # that nothing happens can only be seen by looking for a while
-            writes = self.writes(mark)
-            if not writes:
-                return
-            assert loop.time() < deadline, f"it goes on writing: {told(writes)}"
+        await silence(self.cluster, self.writes)
 
     def assert_sound(self) -> None:
         """Conditions of all objects of Palena's are well formed."""

@@ -96,7 +96,8 @@ async def _served(cluster: DevCluster, path: str) -> bool:
     except ApiError as refused:
         if refused.code == HTTPStatus.NOT_FOUND:
             return False
-        raise
+        if refused.code != HTTPStatus.TOO_MANY_REQUESTS:  # it asks to wait while a kind is taken apart
+            raise
     return True
 
 
