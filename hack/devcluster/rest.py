@@ -21,6 +21,18 @@ IDLE_CONNECTIONS = 8
 """As many threads find a connection that is open already; a handshake costs more than most requests."""
 FIELD_MANAGER = "devcluster"
 
+ASKED_AGAIN = urllib3.Retry(
+    total=5,
+    connect=0,
+    read=0,
+    redirect=0,
+    other=0,
+    allowed_methods=None,
+    status_forcelist=[HTTPStatus.TOO_MANY_REQUESTS],
+    raise_on_status=False,
+)
+"""While the server asks to wait, a second at a time, as it does for a kind that comes or goes."""
+
 
 class ApiError(Exception):
     """The API server refused, or could not be reached (code 0)."""
@@ -31,7 +43,10 @@ class ApiError(Exception):
 
 
 class Rest:
-    """Requests to one API server, from any thread. None is sent twice: what failed may have been done."""
+    """Requests to one API server, from any thread.
+
+    None is sent again but what the server asks to send later: what failed may have been done.
+    """
 
     def __init__(self, url: str, *, token: str = "", ca_file: Path | None = None, user_agent: str) -> None:
         self._url = url.rstrip("/")
@@ -39,7 +54,7 @@ class Rest:
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._connections = urllib3.PoolManager(
-            maxsize=IDLE_CONNECTIONS, retries=False, ca_certs=ca_file and str(ca_file)
+            maxsize=IDLE_CONNECTIONS, retries=ASKED_AGAIN, ca_certs=ca_file and str(ca_file)
         )
         self._resources: dict[str, dict[str, tuple[str, bool]]] = {}
 

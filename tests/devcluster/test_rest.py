@@ -30,6 +30,8 @@ class Scripted:
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}
+        self.busy = 0
+        """So many requests are asked to wait before one is answered."""
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
         outer = self
 
@@ -38,6 +40,9 @@ class Scripted:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 outer.asked.append((self.command, self.path, dict(self.headers), body))
                 code, content = outer.answers.get(self.path, (404, b"404 page not found\n"))
+                if outer.busy:
+                    outer.busy -= 1
+                    code, content = 429, b"later"
                 self.send_response(code)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
@@ -104,6 +109,18 @@ def test_a_refusal_is_an_error_with_its_code(
         rest.get("/x")
     assert str(caught.value) == message
     assert caught.value.code == answer[0]
+
+
+def test_a_server_that_asks_to_wait_is_asked_again_and_not_forever(server: Scripted, rest: Rest) -> None:
+    server.answers["/x"] = (200, b"{}")
+    server.busy = 2
+    assert rest.get("/x") == {}
+    assert len(server.asked) == 3
+
+    server.busy = 100
+    with pytest.raises(ApiError, match="429: later"):
+        rest.get("/x")
+    assert len(server.asked) == 3 + 6
 
 
 def test_nobody_at_the_other_end_is_code_zero() -> None:

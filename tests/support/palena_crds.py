@@ -96,7 +96,7 @@ async def _served(cluster: DevCluster, path: str) -> bool:
     except ApiError as refused:
         if refused.code == HTTPStatus.NOT_FOUND:
             return False
-        if refused.code != HTTPStatus.TOO_MANY_REQUESTS:  # it asks to wait while a kind is taken apart
+        if refused.code != HTTPStatus.TOO_MANY_REQUESTS:  # it goes on asking to wait: it is not gone yet
             raise
     return True
 
