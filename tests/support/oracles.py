@@ -73,7 +73,6 @@ async def silence(
     cluster: DevCluster,
     heard: Callable[[AuditMark], list[AuditRecord]],
     *,
-    window_s: float = QUIET_S,
     deadline_s: float = SETTLE_S,
 ) -> None:
     """Wait for a window in which nothing is `heard` of what is not to be; fails when none comes.
@@ -84,7 +83,7 @@ async def silence(
     deadline = loop.time() + deadline_s
     while True:
         mark = cluster.audit_mark()
-        await asyncio.sleep(window_s)  # that nothing happens can only be seen by looking for a while
+        await asyncio.sleep(QUIET_S)  # that nothing happens can only be seen by looking for a while
         if not (found := heard(mark)):
             return
         assert loop.time() < deadline, f"it does not rest: {told(found)}"
